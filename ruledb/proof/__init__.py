@@ -1,0 +1,1 @@
+"""Equivalence queries, solvers, and the emulator as independent witness."""

@@ -1,0 +1,1 @@
+"""Enumeration of candidates by compiled kernels, and their look-up by fingerprint."""

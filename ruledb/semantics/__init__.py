@@ -1,0 +1,1 @@
+"""What code means: bit-vector terms for every modelled form, with definedness."""
