@@ -6,7 +6,7 @@ the signed *n*-bit values (its *domain*). An operand of width *w* sees the low *
 evaluated on 64 bits, modulo 2**64; all operations but ``log2`` commute with taking low bits.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 __all__ = ["Constant", "Expression", "Symbol", "constant_text", "evaluate", "parse_constant", "signed", "symbols_in"]
@@ -43,7 +43,7 @@ def _log2(value: int) -> int:
     return value.bit_length() - 1
 
 
-OPERATIONS = {
+OPERATIONS: dict[str, tuple[int, Callable[..., int]]] = {
     "-": (1, lambda a: -a),
     "~": (1, lambda a: ~a),
     "log2": (1, _log2),
