@@ -1,0 +1,135 @@
+"""Bytes to instructions with their effects, over iced-x86."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import iced_x86 as iced
+
+from ruledb.machine.codec_effects import Effects, Flow, effects_of
+from ruledb.machine.codec_operands import to_instruction
+from ruledb.machine.instruction import Instruction
+
+__all__ = ["Decoded", "decode"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """
+    One decoded instruction at *address*.
+
+    *target* is the absolute target of a direct jump, conditional jump or call; *reference* the absolute address
+    of a rip-relative operand. Effects are shared by all occurrences of an encoding.
+    """
+
+    address: int
+    code: bytes
+    effects: Effects
+    target: int | None = None
+    reference: int | None = None
+
+    @property
+    def length(self) -> int:
+        """Length in bytes."""
+        return len(self.code)
+
+    @property
+    def end(self) -> int:
+        """Address of the byte behind."""
+        return self.address + len(self.code)
+
+    @property
+    def instruction(self) -> Instruction:
+        """The instruction as a value; `Instruction("(bad)")` where the bytes are none."""
+        is_relative = self.target is not None or self.reference is not None
+        return _instruction(self.code, self.address if is_relative else 0)
+
+    @property
+    def flow(self) -> Flow:
+        """Where control goes from here."""
+        return self.effects.flow
+
+    @property
+    def reads(self) -> int:
+        """Mask of the locations that matter to the result."""
+        return self.effects.reads
+
+    @property
+    def writes(self) -> int:
+        """Mask of the locations that may change."""
+        return self.effects.writes
+
+    @property
+    def kills(self) -> int:
+        """Mask of the locations that are overwritten on every path."""
+        return self.effects.kills
+
+    @property
+    def loads(self) -> bool:
+        """Whether memory may be read."""
+        return self.effects.loads
+
+    @property
+    def stores(self) -> bool:
+        """Whether memory may be written."""
+        return self.effects.stores
+
+    @property
+    def is_nop(self) -> bool:
+        """Whether this is a NOP of any length (`endbr64` and `pause` are none)."""
+        return self.effects.is_nop
+
+    @property
+    def has_lock(self) -> bool:
+        """Whether a lock prefix is written (`xchg` with memory locks without one)."""
+        return self.effects.has_lock
+
+    @property
+    def has_rep(self) -> bool:
+        """Whether a string instruction is repeated."""
+        return self.effects.has_rep
+
+    @property
+    def segment(self) -> str:
+        """Segment of the memory access, "fs" or "gs", or ""."""
+        return self.effects.segment
+
+
+_TARGETS = frozenset({Flow.JUMP, Flow.CONDITIONAL, Flow.CALL})
+
+
+def decode(code: bytes, address: int = 0) -> Iterator[Decoded]:
+    """
+    The instructions of *code*, which stands at *address*, one behind the other. Bytes that are no instruction
+    come as one of flow `INVALID`, and decoding goes on behind them; together the pieces are all of *code*.
+    """
+    start = 0
+    for raw in iced.Decoder(64, code, ip=address):
+        end = start + raw.len
+        piece = code[start:end]
+        effects = _effects(piece)
+        target = raw.near_branch_target if effects.flow in _TARGETS else None
+        reference = raw.ip_rel_memory_address if raw.is_ip_rel_memory_operand else None
+        yield Decoded(address + start, piece, effects, target, reference)
+        start = end
+
+
+@lru_cache(maxsize=1 << 18)
+def _effects(code: bytes) -> Effects:
+    """The effects of one encoding. Displacements and branch distances do not matter to them: those share an entry."""
+    decoder = iced.Decoder(64, code)
+    raw = decoder.decode()
+    if raw.code == iced.Code.INVALID:
+        return effects_of(raw)
+    offsets = decoder.get_constant_offsets(raw)
+    start, size = offsets.displacement_offset, offsets.displacement_size
+    if size == 0 and raw.near_branch_target:
+        start, size = offsets.immediate_offset, offsets.immediate_size
+    zeroed = code[:start] + bytes(size) + code[start + size :]
+    return effects_of(raw) if zeroed == code else _effects(zeroed)
+
+
+@lru_cache(maxsize=1 << 16)
+def _instruction(code: bytes, address: int) -> Instruction:
+    raw = iced.Decoder(64, code, ip=address).decode()
+    return Instruction("(bad)") if raw.code == iced.Code.INVALID else to_instruction(raw)
