@@ -1,5 +1,6 @@
 """The second decoder, capstone, and whether both read the same instructions."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -49,8 +50,13 @@ _SPELLINGS = {
 """Capstone's words where they differ from ours; a repeat prefix without a meaning is dropped."""
 
 
+_COMPARISON = re.compile(r"(v?cmp)(?:eq|lt|le|unord|neq|nlt|nle|ord)([sp][sd])")
+"""Capstone writes the predicate of a vector comparison into its name."""
+
+
 def _words(mnemonic: str) -> str:
-    return " ".join(word for part in mnemonic.split() if (word := _SPELLINGS.get(part, part)))
+    spelled = (_SPELLINGS.get(word, word) for word in mnemonic.split())
+    return " ".join(_COMPARISON.sub(r"\1\2", word) for word in spelled if word)
 
 
 def agrees(code: bytes) -> bool:

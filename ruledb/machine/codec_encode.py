@@ -13,7 +13,7 @@ import iced_x86 as iced
 from iced_x86 import OpCodeOperandKind, OpKind
 
 from ruledb.machine.codec_decode import decode
-from ruledb.machine.codec_operands import ICED_REGISTERS, KNOWN_MNEMONICS, MNEMONIC_NAMES, memory_bits
+from ruledb.machine.codec_operands import ICED_REGISTERS, KNOWN_MNEMONICS, MNEMONIC_NAMES, members, memory_bits
 from ruledb.machine.constant import signed
 from ruledb.machine.instruction import Imm, Instruction, Label, Mem, Operand, instruction_text, registers_of
 from ruledb.machine.registers import Register, register_named
@@ -39,14 +39,14 @@ class _Slot:
     register_bits: int = 0
     memory: bool = False
     fixed: Register | None = None
-    immediate: int | None = None
+    immediate: iced.OpKind_ | None = None
     immediate_bits: int = 0
     acting_bits: int = 0
     value: int | None = None
     branch: bool = False
 
 
-def _slots() -> dict[int, _Slot]:
+def _slots() -> dict[iced.OpCodeOperandKind_, _Slot]:
     kinds = OpCodeOperandKind
     slots = {
         kinds.MEM: _Slot(memory=True),
@@ -72,7 +72,7 @@ def _slots() -> dict[int, _Slot]:
 class _Candidate:
     """One encoding: iced's code, the slots of its operands and the width of its memory access in bits."""
 
-    code: int
+    code: iced.Code_
     slots: tuple[_Slot, ...]
     memory_bits: int
 
@@ -82,8 +82,7 @@ def _candidates() -> dict[str, tuple[_Candidate, ...]]:
     """All encodings of integer instructions by mnemonic, ordered by iced's code number."""
     slots = _slots()
     found: dict[str, list[_Candidate]] = {}
-    codes = sorted(value for name, value in vars(iced.Code).items() if name[0].isupper() and isinstance(value, int))
-    for code in codes:
+    for code in sorted(members(iced.Code)):
         info = iced.OpCodeInfo(code)
         kinds = info.op_kinds()
         is_plain = info.mode64 and info.is_instruction and info.decoder_option == iced.DecoderOptions.NONE
@@ -109,6 +108,7 @@ def encode(instruction: Instruction) -> bytes:
     Raises:
         UnknownMnemonic: There is no such mnemonic.
         CodecError: The mnemonic exists, but not with these operands; or a constant, register or label is symbolic.
+
     """
     return encode_at(instruction, 0)
 
@@ -121,6 +121,7 @@ def encode_at(instruction: Instruction, address: int) -> bytes:
 
     Raises:
         CodecError: As for `encode`; also where the distance does not fit in 32 bits.
+
     """
     _require_concrete(instruction)
     *prefixes, name = instruction.mnemonic.split()
@@ -150,6 +151,7 @@ def normalise(instruction: Instruction) -> Instruction:
 
     Raises:
         CodecError: As for `encode`.
+
     """
     return _normalise(instruction)
 

@@ -1,5 +1,7 @@
 """Between iced-x86's instructions and ours: register tables, mnemonic names and operands."""
 
+from typing import Any
+
 import iced_x86 as iced
 from iced_x86 import OpKind
 
@@ -7,22 +9,22 @@ from ruledb.machine.constant import signed
 from ruledb.machine.instruction import Imm, Instruction, Label, Mem, Operand, Other
 from ruledb.machine.registers import Register, register_named
 
-__all__ = ["GENERAL_REGISTERS", "ICED_REGISTERS", "KNOWN_MNEMONICS", "MNEMONIC_NAMES", "memory_bits", "to_instruction"]
+__all__ = ["GENERAL_REGISTERS", "ICED_REGISTERS", "KNOWN_MNEMONICS", "MNEMONIC_NAMES", "memory_bits", "members", "to_instruction"]
 
 
-def _members(module: object) -> dict[int, str]:
+def members(module: object) -> dict[Any, str]:
     """Value → lower-case name of the constants of one of iced's enumeration modules."""
     return {value: name.lower() for name, value in vars(module).items() if name[0].isupper() and isinstance(value, int)}
 
 
-_REGISTER_NAMES = _members(iced.Register)
+_REGISTER_NAMES = members(iced.Register)
 GENERAL_REGISTERS = {number: register for number, name in _REGISTER_NAMES.items() if (register := register_named(name)) is not None}
 """iced's register number → our register."""
 
-ICED_REGISTERS = {register: number for number, register in GENERAL_REGISTERS.items()}
+ICED_REGISTERS: dict[Register, iced.Register_] = {register: number for number, register in GENERAL_REGISTERS.items()}
 """Our register → iced's register number."""
 
-MNEMONIC_NAMES = _members(iced.Mnemonic) | {iced.Mnemonic.SAL: "shl"}
+MNEMONIC_NAMES = members(iced.Mnemonic) | {iced.Mnemonic.SAL: "shl"}
 """iced's mnemonic number → Intel name; the undocumented twin encoding of `shl` has the same name."""
 
 KNOWN_MNEMONICS = frozenset(MNEMONIC_NAMES.values())
@@ -47,7 +49,7 @@ _SEGMENTS = {iced.Register.FS: "fs", iced.Register.GS: "gs"}
 _TEXT_WIDTHS = frozenset({8, 16, 32, 64, 128})
 
 
-def memory_bits(memory_size: int) -> int:
+def memory_bits(memory_size: iced.MemorySize_) -> int:
     """The access of iced's memory size in bits; 0 for none, and for widths that our text has no word for."""
     bits = 8 * iced.MemorySizeExt.size(memory_size)
     return bits if bits in _TEXT_WIDTHS else 0
