@@ -23,7 +23,7 @@ __all__ = ["FLAG_LETTERS", "FORMS", "Bound", "Form", "Slot", "UnmodelledForm", "
 FLAG_LETTERS = {"O": "OF", "S": "SF", "Z": "ZF", "A": "AF", "P": "PF", "C": "CF"}
 
 
-class UnmodelledForm(ValueError):  # noqa: N818 - a fact about the table, not a mistake
+class UnmodelledForm(ValueError):
     """An instruction has no row in the table; the message names it and the reason."""
 
 
