@@ -95,7 +95,7 @@ class Decoded:
         return self.effects.segment
 
 
-_TARGETS = frozenset({Flow.JUMP, Flow.CONDITIONAL, Flow.CALL})
+_TARGETS = (Flow.JUMP, Flow.CONDITIONAL, Flow.CALL)
 
 
 def decode(code: bytes, address: int = 0) -> Iterator[Decoded]:
