@@ -24,7 +24,9 @@ __all__ = [
     "RBP",
     "RBX",
     "RCX",
+    "RDI",
     "RDX",
+    "RSI",
     "RSP",
     "VIRTUAL",
     "Register",
@@ -46,7 +48,7 @@ N_FAMILIES = N_HARDWARE + N_VIRTUAL
 VIRTUAL = N_HARDWARE
 """Family number of the canonical register r0."""
 
-RAX, RCX, RDX, RBX, RSP, RBP = range(6)
+RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI = range(8)
 
 FLAGS = ("CF", "PF", "AF", "ZF", "SF", "OF")
 FLAG_SHIFT = N_LANES * N_FAMILIES

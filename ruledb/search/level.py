@@ -1,0 +1,178 @@
+"""
+Levels: all distinct states that sequences of one length reach from the test states.
+
+Level n holds, for every kept sequence of n letters, its registers and flags on the ten search states. A new state is
+dropped if it equals a cheaper one of this or a lower level in all locations on all ten; AF does not count.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ruledb.machine.instruction import Instruction
+from ruledb.machine.registers import FLAGS
+from ruledb.search.alphabet import Letter
+from ruledb.search.evaluate import Bound, Evaluator
+from ruledb.search.scan import MIX
+from ruledb.search.states import Flags, States, Words, search_states
+
+__all__ = ["Level", "Search", "mix"]
+
+Ints = npt.NDArray[np.int32]
+_COMPARED = np.uint8(0b111111 & ~(1 << FLAGS.index("AF")))
+
+
+def mix(values: Words, key: int) -> Words:
+    """The 64-bit mixer of `ruledb.search.scan`, on arrays."""
+    with np.errstate(over="ignore"):
+        x = (values ^ np.uint64(key)) * np.uint64(MIX[0])
+        return (x ^ (x >> np.uint64(32))) * np.uint64(MIX[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """
+    *n* states as columns.
+
+    Attributes:
+        values: ``uint64[slots, states, n]``. *flags*: ``uint8[states, n]``.
+        parent, letter: How each was reached: the state of the level below, and the letter. Empty at level 0.
+        n_bytes, cycles, uops: Cost of the sequence, the cycles as a plain sum.
+        writes, fixed, symbols: Bit masks of the slots written, of the slots whose family the sequence needs by name,
+            and of the constant symbols used.
+        hashes: ``uint64[n]`` of all compared locations, sorted.
+    """
+
+    values: Words
+    flags: Flags
+    parent: Ints
+    letter: Ints
+    n_bytes: Ints
+    cycles: Ints
+    uops: Ints
+    writes: npt.NDArray[np.uint8]
+    fixed: npt.NDArray[np.uint8]
+    symbols: npt.NDArray[np.uint8]
+    hashes: Words
+
+    @property
+    def n(self) -> int:
+        """Number of states."""
+        return int(self.flags.shape[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What adding one letter adds to a sequence."""
+
+    n_bytes: int
+    cycles: int
+    uops: int
+    writes: int
+    fixed: int
+    symbols: int
+
+
+class Search:
+    """Letters over the slots of *families*, bound to kernels, and the levels that they reach."""
+
+    def __init__(self, evaluator: Evaluator, families: Sequence[int], letters: Sequence[Letter], traits_symbols: Sequence[int], states: States | None = None) -> None:
+        """*traits_symbols*: for each letter, the bit mask of the constant symbols that it uses."""
+        self.evaluator, self.families, self.letters = evaluator, tuple(families), tuple(letters)
+        self.states = states if states is not None else search_states(len(families))
+        self.bounds: list[Bound] = evaluator.bind([letter.instruction for letter in letters])
+        self.traits = [
+            Traits(x.n_bytes, *x.time, b.writes, sum(1 << evaluator.slots[f] for f in x.fixed), s)
+            for x, b, s in zip(letters, self.bounds, traits_symbols, strict=True)
+        ]
+        self.constants = [np.ascontiguousarray(self.states.constant(b.constant)) for b in self.bounds]
+        rng = np.random.default_rng(7)
+        self._keys = rng.integers(1, 1 << 63, (len(families) + 1, self.states.n), np.uint64)
+        self.levels = [self._start()]
+
+    def _start(self) -> Level:
+        s = self.states
+        values, flags = np.ascontiguousarray(s.registers[:, :, None]), np.ascontiguousarray(s.flags[:, None])
+        nothing, zero, no_bits = np.zeros(0, np.int32), np.zeros(1, np.int32), np.zeros(1, np.uint8)
+        level = Level(values, flags, nothing, nothing, zero, zero, zero, no_bits, no_bits, no_bits, np.zeros(1, np.uint64))
+        hashes = self._location_hashes(level).sum(axis=0)
+        return Level(values, flags, nothing, nothing, zero, zero, zero, no_bits, no_bits, no_bits, hashes)
+
+    def _location_hashes(self, level: Level) -> Words:
+        """``uint64[slots + 1, n]``: what each location adds to the hash of a state; flags last."""
+        rows = [sum(mix(v, int(k)) for v, k in zip(slot, keys, strict=True)) for slot, keys in zip(level.values, self._keys, strict=False)]
+        flags = sum(mix((f & _COMPARED).astype(np.uint64), int(k)) for f, k in zip(level.flags, self._keys[-1], strict=True))
+        return np.stack([*rows, flags])
+
+    def apply(self, number: int, level: Level, chosen: npt.NDArray[np.intp] | slice = slice(None), states: slice = slice(None)) -> tuple[Words, Flags]:
+        """
+        Letter *number* on the *chosen* states of *level*: new values ``uint64[outputs, states, n]`` and flags
+        ``uint8[states, n]``.
+        """
+        bound = self.bounds[number]
+        values, flags = [], []
+        for k in range(self.states.n)[states]:
+            inputs = [np.ascontiguousarray(level.values[s, k, chosen]) for s in bound.inputs]
+            old = np.ascontiguousarray(level.flags[k, chosen])
+            outputs, new = self.evaluator.step(bound, inputs, old, self.constants[number][k : k + 1], int(self.states.poison[k]))
+            values.append(outputs)
+            flags.append(new)
+        n = flags[0].shape[0]
+        stacked = np.array(values, np.uint64).transpose(1, 0, 2) if bound.outputs else np.empty((0, len(flags), n), np.uint64)
+        return stacked, np.stack(flags)
+
+    def expand(self) -> Level:
+        """Add the next level, from every state of the last by every letter, and return it."""
+        old = self.levels[-1]
+        located = self._location_hashes(old)
+        total = located.sum(axis=0)
+        hashes = np.empty((len(self.letters), old.n), np.uint64)
+        for number, bound in enumerate(self.bounds):
+            values, flags = self.apply(number, old)
+            row = total.copy()
+            for slot, new in zip(bound.outputs, values, strict=True):
+                row += sum(mix(v, int(k)) for v, k in zip(new, self._keys[slot], strict=True)) - located[slot]
+            if bound.kernel.writes_flags:
+                row += sum(mix((f & _COMPARED).astype(np.uint64), int(k)) for f, k in zip(flags, self._keys[-1], strict=True)) - located[-1]
+            hashes[number] = row
+        level = self._keep(old, hashes)
+        self.levels.append(level)
+        return level
+
+    def _keep(self, old: Level, hashes: Words) -> Level:
+        """The new states among *hashes* ``[letters, n]``, cheapest first where equal, in order of letter and parent."""
+        cost = np.array([t.n_bytes * 64 + t.cycles for t in self.traits], np.int32)[:, None] + (old.n_bytes * 64 + old.cycles)
+        order = np.argsort(cost.ravel(), kind="stable")
+        unique, first = np.unique(hashes.ravel()[order], return_index=True)
+        fresh = np.ones(unique.shape, bool)
+        for level in self.levels:
+            at = np.minimum(np.searchsorted(level.hashes, unique), level.n - 1)
+            fresh &= level.hashes[at] != unique
+        chosen = np.sort(order[first[fresh]])
+        letter, parent = (a.astype(np.int32) for a in np.divmod(chosen, old.n))
+        n, n_states = chosen.shape[0], self.states.n
+        values, flags = np.empty((len(self.families), n_states, n), np.uint64), np.empty((n_states, n), np.uint8)
+        starts = np.searchsorted(letter, np.arange(len(self.letters) + 1))
+        for number, (start, end) in enumerate(zip(starts[:-1], starts[1:], strict=True)):
+            if start == end:
+                continue
+            parents = parent[start:end]
+            new, new_flags = self.apply(number, old, parents)
+            values[:, :, start:end] = old.values[:, :, parents]
+            for slot, row in zip(self.bounds[number].outputs, new, strict=True):
+                values[slot, :, start:end] = row
+            flags[:, start:end] = new_flags
+        traits = np.array([[t.n_bytes, t.cycles, t.uops, t.writes, t.fixed, t.symbols] for t in self.traits], np.int32)[letter]
+        n_bytes, cycles, uops = traits[:, 0] + old.n_bytes[parent], traits[:, 1] + old.cycles[parent], traits[:, 2] + old.uops[parent]
+        masks = [traits[:, 3 + i].astype(np.uint8) | m[parent] for i, m in enumerate((old.writes, old.fixed, old.symbols))]
+        return Level(values, flags, parent, letter, n_bytes, cycles, uops, *masks, np.sort(unique[fresh]))
+
+    def sequence(self, depth: int, state: int) -> tuple[Instruction, ...]:
+        """The letters that reach *state* of level *depth*."""
+        letters: list[Instruction] = []
+        for level in reversed(self.levels[1 : depth + 1]):
+            letters.append(self.letters[level.letter[state]].instruction)
+            state = int(level.parent[state])
+        return tuple(reversed(letters))
