@@ -29,6 +29,13 @@ CALL_READS = parse_mask("rdi rsi rdx rcx r8 r9 rax r10 r11 rsp")
 """Arguments, the number of vector arguments, the static chain, and what linkage stubs and thunks use: all caller-saved ones."""
 RETURN_READS = parse_mask("rax rdx rbx rbp r12 r13 r14 r15 rsp")
 _STACK = family_mask(RSP)
+
+_ASSUMED = 128
+"""
+While solving, a mask's low part holds what some instruction is seen to read, and *this* many bits higher stands what is
+only assumed to be read, by convention. A function's callers hand down to its returns what they are seen to read: they
+cannot expect arguments of a later call to survive, or to be made, in it.
+"""
 _JUMPS = (Flow.JUMP, Flow.CONDITIONAL, Flow.INDIRECT_JUMP)
 _CALLS = (Flow.CALL, Flow.INDIRECT_CALL)
 
@@ -106,17 +113,17 @@ class _Solver:
         """What is live behind *block* by what is known beforehand: everything, where control goes to unknown places."""
         last = block.last
         if last.flow is Flow.RETURN:
-            return EVERYTHING if not self.follows or _returns_elsewhere(block) else RETURN_READS
+            return EVERYTHING if not self.follows or _returns_elsewhere(block) else RETURN_READS << _ASSUMED
         if last.flow in _JUMPS and name is not None:
             # A tail call; a conditional one goes on here, too, which its successor tells.
-            return CALL_READS | RETURN_READS if self.follows else EVERYTHING
+            return (CALL_READS | RETURN_READS) << _ASSUMED if self.follows else EVERYTHING
         if last.flow is Flow.INDIRECT_JUMP or (last.flow in _JUMPS and last.target is None):
             return EVERYTHING
         if any(s not in self.index for s in block.successors):
             return EVERYTHING
         # An unwinder may go on at any landing pad, with the callee-saved registers as they are at the call.
         function = self.program.function_at(block.start)
-        return RETURN_READS if last.flow in _CALLS and function is not None and function.has_lsda else _STACK
+        return RETURN_READS << _ASSUMED if last.flow in _CALLS and function is not None and function.has_lsda else _STACK
 
     def _dependents(self) -> list[list[int]]:
         """For each block, those whose liveness depends on its entry: predecessors and calls of it."""
@@ -158,12 +165,13 @@ class _Solver:
                 if not is_queued[j]:
                     is_queued[j] = 1
                     queue.append(j)
-        masks = (self.entry, self.before_last, self.exit)
-        return Liveness(self.program, *(dict(zip(self.program.block_starts, mask, strict=True)) for mask in masks))
+        starts, parts = self.program.block_starts, (self.entry, self.before_last, self.exit)
+        return Liveness(self.program, *(dict(zip(starts, map(_joined, part), strict=True)) for part in parts))
 
     def _update(self, i: int) -> Iterable[int]:
         """Compute block *i* anew. Returns the blocks that this concerns."""
-        block, woken = self.blocks[i], []
+        block = self.blocks[i]
+        woken: list[int] = []
         live = self.floors[i]
         for target in self.targets[i]:
             live |= self.entry[target]
@@ -172,10 +180,10 @@ class _Solver:
         self.exit[i] = live
         if block.last.flow in _CALLS:
             if (callee := self.callees[i]) is not None and self.names[i] is None:
-                woken.extend(self._hand_down(callee.start, live))
+                woken.extend(self._hand_down(callee.start, live & EVERYTHING))
             live = block.last.effects.reads | self._call(i, live)
         else:
-            live = before(block.last, live)
+            live = block.last.effects.reads | (live & ~_both(block.last.effects.kills))
         self.before_last[i] = live
         reads, keeps = self.transfers[i]
         live = reads | (live & keeps) | _STACK
@@ -197,9 +205,9 @@ class _Solver:
         if not self.follows:
             return EVERYTHING
         if target is None or self.names[i] is not None:
-            return CALL_READS | (live & ALL_REGISTERS)
+            return CALL_READS << _ASSUMED | (live & ~_both(ALL_FLAGS))
         entry = self.index.get(target)
-        return CALL_READS | (live & ALL_REGISTERS) | (EVERYTHING if entry is None else self.entry[entry])
+        return CALL_READS << _ASSUMED | (live & ~_both(ALL_FLAGS)) | (EVERYTHING if entry is None else self.entry[entry])
 
     def _hand_down(self, function: int, live: int) -> Iterator[int]:
         """Note that *live* is so behind a call of *function*, and of those that it jumps into. Returns their returning blocks."""
@@ -219,7 +227,17 @@ def _transfer(block: Block) -> tuple[int, int]:
         effects = instruction.effects
         reads = effects.reads | (reads & ~effects.kills)
         kills |= effects.kills
-    return reads, ~kills
+    return reads, ~_both(kills)
+
+
+def _both(mask: int) -> int:
+    """*mask* in both parts."""
+    return mask | mask << _ASSUMED
+
+
+def _joined(mask: int) -> int:
+    """What is live in either part."""
+    return (mask | mask >> _ASSUMED) & EVERYTHING
 
 
 _POINTER = (Register(RSP, 64), Register(RBP, 64))
