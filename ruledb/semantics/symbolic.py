@@ -238,7 +238,7 @@ def reads_and_writes(instruction: Instruction) -> tuple[int, int, int]:
             continue
         may |= mask
         must |= mask if all(c is always for c in conditions) else 0
-        names |= {s.symbol_name() for term in (output.value, *conditions) for s in term.get_free_variables()}
+        names.update(*(t.names(term) for term in (output.value, *conditions)))
     return _read_mask(bound, names), may, must
 
 

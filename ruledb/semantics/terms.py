@@ -62,6 +62,10 @@ class Terms:
         """The free variable for the *number*-th undefined value of the side called *prefix*."""
         return self.symbol(f"{prefix}!undef{number}_{width}", width)
 
+    def names(self, term: FNode) -> frozenset[str]:
+        """The names of the free variables of *term*. (The node's own methods would ask pySMT's global environment.)"""
+        return frozenset(symbol.symbol_name() for symbol in self.manager.env.fvo.get_free_variables(term))
+
     # arithmetic modulo 2**width
 
     def add(self, a: FNode, b: FNode) -> FNode:

@@ -139,7 +139,7 @@ def compare_sequence(oracle: Oracle, text: str, sequence: Sequence[Case], states
         before = inputs[key if is_flag else f"r{key}"]
         if term is None:
             values, unknown = before, np.zeros(n, dtype=_U)
-        elif len(sequence) > 1 and any("!" in symbol.symbol_name() for symbol in term.get_free_variables()):
+        elif len(sequence) > 1 and any("!" in name for name in t.names(term)):
             continue  # two values of the undefined symbols do not show every dependence on several of them
         else:
             values = low(term)

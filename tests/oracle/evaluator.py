@@ -55,6 +55,7 @@ class Evaluator:
         self.inputs, self.n, self.values = inputs, n, {}
 
     def __call__(self, term: FNode) -> np.ndarray:
+        """The values of *term*: uint64, one per state."""
         stack = [term]
         while stack:
             node = stack[-1]

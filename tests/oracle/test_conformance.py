@@ -18,6 +18,7 @@ _VARIANT_RANDOM = 1_000
 
 @pytest.fixture(scope="module")
 def oracle():
+    """One emulator for the module."""
     return Oracle()
 
 

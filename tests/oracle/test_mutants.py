@@ -1,5 +1,7 @@
 """Wrong semantics are caught: the conformance comparison reports each of a list of deliberate mistakes."""
 
+# ruff: noqa: ARG005 - the mistakes share one signature, few need all of it
+
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
@@ -16,6 +18,7 @@ from ruledb.semantics.terms import Effect, Output, Terms
 
 @pytest.fixture(scope="module")
 def oracle():
+    """One emulator for the module."""
     return Oracle()
 
 
