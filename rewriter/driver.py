@@ -1,0 +1,281 @@
+"""
+The rewriting of a whole binary: passes over its blocks until nothing is left to do.
+
+Within a pass, each block is rewritten until it settles, under what was live behind it when the pass began. That is enough:
+a rewrite keeps what the rest of the program computes from any state, so whatever could not be told from behind a block
+before cannot be told after. The next pass finds out anew what is read, which may be less.
+
+Every rewrite lowers the cost of its block, and costs are whole numbers, so this ends; and since the last pass found nothing
+in the very bytes that are returned, rewriting those again changes nothing.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from rewriter.matcher import COSTS, MARCHES, Candidate, Refusal, RuleIndex
+from rewriter.patcher import Edit, apply, patch
+from rewriter.selector import choose
+from ruledb.machine.blocks import Block, Program, read_program
+from ruledb.machine.codec import Flow
+from ruledb.machine.elf import ElfError, Image, parse
+from ruledb.machine.instruction import sequence_text
+from ruledb.machine.keep import has_marker, kept
+from ruledb.machine.liveness import Liveness, before, live_out
+from ruledb.machine.registers import mask_text
+from ruledb.machine.rule import Rule
+from ruledb.machine.window import is_filler, windows
+
+__all__ = ["CONVENTIONS", "Options", "OptionsError", "Result", "Rewrite", "rewrite"]
+
+CONVENTIONS = ("auto", "sysv", "strict")
+_MOST_PASSES = 100
+"""A bound for the peace of mind; three or four passes are usual."""
+
+
+class OptionsError(ValueError):
+    """An option asks for something that does not exist; the message names it and what is expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """
+    How to rewrite.
+
+    Attributes:
+        cost: The cost model: what counts as better.
+        march: The instruction-set level that replacements may use.
+        abi: The calling convention to rely on; "strict" relies on none.
+        skip: Functions by name, and ranges of addresses ``0x1000-0x2000``, that stay as they are.
+
+    """
+
+    cost: str = "size"
+    march: str = "x86-64"
+    abi: str = "auto"
+    skip: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, value, known in (("cost", self.cost, tuple(COSTS)), ("march", self.march, MARCHES), ("abi", self.abi, CONVENTIONS)):
+            if value not in known:
+                raise OptionsError(f"{name} {value!r}: expected one of {', '.join(known)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """One application of a rule. *live_out* is what was live behind the window."""
+
+    address: int
+    rule: str
+    before: str
+    after: str
+    live_out: str
+    bytes_saved: int
+    instructions_removed: int
+    cycles_saved: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """
+    The rewritten file and what was done.
+
+    Attributes:
+        data: The file's bytes; those given, where there was nothing to do.
+        text_bytes: Bytes of executable code.
+        instructions: Instructions of the functions that could be read.
+        functions: Functions seen.
+        opaque: Number of functions that were not touched, by reason.
+        rewrites: In the order in which they were made.
+        refused: Number of places where a rule matched but was not applied in the end, by reason.
+        passes: Passes over the binary; the last one found nothing.
+        seconds: Time by stage.
+
+    """
+
+    data: bytes
+    text_bytes: int
+    instructions: int
+    functions: int
+    opaque: Mapping[str, int]
+    rewrites: tuple[Rewrite, ...]
+    refused: Mapping[str, int]
+    passes: int
+    seconds: Mapping[str, float]
+
+
+@dataclass
+class _Settled:
+    """What became of a block, or of all."""
+
+    edits: list[Edit] = field(default_factory=list)
+    taken: list[Candidate] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+
+def rewrite(data: bytes, rules: Iterable[Rule], options: Options | None = None, name: str = "image") -> Result:
+    """
+    The program or library *data*, which messages call *name*, with *rules* applied wherever that is sound and cheaper.
+
+    Raises:
+        ElfError: It is not a linked x86-64 ELF file.
+        OptionsError: A function to skip does not exist.
+
+    """
+    options = options or Options()
+    seconds: dict[str, float] = {}
+    with _timed(seconds, "rules"):
+        index = RuleIndex(rules, options.cost, options.march)
+    first: Program | None = None
+    opaque: Counter[str] = Counter()
+    taken: list[Candidate] = []
+    refused: list[str] = []
+    passes = 0
+    is_settled = False
+    while not is_settled and passes < _MOST_PASSES:
+        with _timed(seconds, "read"):
+            image = parse(data, name)
+            if image.kind == "relocatable":
+                raise ElfError(f"{name}: is an object file; expected a linked program or shared library: link it first")
+            program = read_program(image)
+            markers = {b.function for b in program.open_blocks() if has_marker(b)}
+        with _timed(seconds, "liveness"):
+            live = live_out(program, options.abi)
+        with _timed(seconds, "match"):
+            settled = _pass(program, live, index, markers, _ranges(image, options.skip))
+        with _timed(seconds, "patch"):
+            data = apply(image, settled.edits) if settled.edits else data
+        if first is None:
+            first, opaque = program, program.opaque_counts() + Counter({"marker": len(markers)})
+        taken.extend(settled.taken)
+        refused = settled.refused
+        is_settled = not settled.edits
+        passes += 1
+    assert first is not None
+    refusals = Counter(refused) + Counter({"unsupported rule": index.n_unsupported})
+    return Result(
+        data,
+        sum(end - start for start, end in first.image.executable_ranges),
+        sum(len(block.instructions) for block in first.blocks.values()),
+        len(first.functions),
+        dict(sorted(opaque.items())),
+        tuple(map(_record, taken)),
+        dict(sorted(refusals.items())),
+        passes,
+        seconds,
+    )
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
+    start = perf_counter()
+    yield
+    seconds[stage] = seconds.get(stage, 0.0) + perf_counter() - start
+
+
+_RANGE = re.compile(r"(0x[0-9a-f]+|\d+)-(0x[0-9a-f]+|\d+)", re.IGNORECASE)
+
+
+def _ranges(image: Image, skip: Iterable[str]) -> list[tuple[int, int]]:
+    """The ranges of addresses that *skip* names."""
+    ranges: list[tuple[int, int]] = []
+    for word in skip:
+        if match := _RANGE.fullmatch(word):
+            ranges.append((int(match[1], 0), int(match[2], 0)))
+            continue
+        named = [(s.address, s.address + s.size) for s in image.symbols if s.name == word and s.is_function and s.address]
+        if not named:
+            raise OptionsError(f"skip {word!r}: {image.name} has no function of this name; expected one, or a range such as 0x1000-0x2000")
+        ranges.extend(named)
+    return ranges
+
+
+def _pass(program: Program, live: Liveness, index: RuleIndex, markers: set[int], skip: Sequence[tuple[int, int]]) -> _Settled:
+    total = _Settled()
+    for block in program.open_blocks():
+        if block.function in markers:
+            continue
+        settled = _settle(block, live, index, skip)
+        total.edits += settled.edits
+        total.taken += settled.taken
+        total.refused += settled.refused
+    return total
+
+
+def _settle(block: Block, live: Liveness, index: RuleIndex, skip: Sequence[tuple[int, int]]) -> _Settled:
+    """Rewrite *block* until no rule lowers its cost."""
+    settled = _Settled()
+    while True:
+        candidates, refused = _candidates(block, live, index, skip)
+        made = next(
+            (
+                (new, edits, chosen)
+                for chosen in _choices(candidates)
+                for new, edits in [patch(block, chosen, settled.edits)]
+                if _cost(new, index) < _cost(block, index)
+            ),
+            None,
+        )
+        if made is None:
+            kept_back = ["keep" for i in kept(block) if index.usable(block.instructions[i])]
+            settled.refused = [*refused, *kept_back, *("not cheaper" for _ in candidates)]
+            return settled
+        block, edits, chosen = made
+        settled.edits += edits
+        settled.taken += chosen
+
+
+def _candidates(block: Block, live: Liveness, index: RuleIndex, skip: Sequence[tuple[int, int]]) -> tuple[list[Candidate], list[str]]:
+    """The candidates of *block*, and why others are none."""
+    candidates: list[Candidate] = []
+    refused: list[str] = []
+    for window in windows(block, _live_after(block, live), index.longest, index.usable):
+        match index.match(window):
+            case Refusal(reason):
+                refused.append(reason)
+            case Candidate() if any(window.start < end and start < window.end for start, end in skip):
+                refused.append("skip")
+            case Candidate() as candidate:
+                candidates.append(candidate)
+    return candidates, refused
+
+
+def _live_after(block: Block, live: Liveness) -> tuple[int, ...]:
+    """As `Liveness.after`, but for a block whose instructions may have changed since."""
+    found = [live.exit[block.start]]
+    if len(block.instructions) > 1:
+        is_as_it_was = block.last.flow is not Flow.NEXT
+        found.append(live.before_last[block.start] if is_as_it_was else before(block.last, found[0]))
+    for instruction in reversed(block.instructions[1:-1]):
+        found.append(before(instruction, found[-1]))
+    return tuple(reversed(found))
+
+
+def _choices(candidates: Sequence[Candidate]) -> Iterator[tuple[Candidate, ...]]:
+    """What to try: all that go together, else each alone. What makes a window faster need not do so for its block."""
+    together = choose(candidates)
+    if together:
+        yield together
+        yield from ((candidate,) for candidate in together if len(together) > 1)
+
+
+def _cost(block: Block, index: RuleIndex) -> tuple[int, ...]:
+    work = [d for d in block.instructions if not is_filler(d)]
+    return index.cost([d.instruction for d in work], sum(d.length for d in work))
+
+
+def _record(candidate: Candidate) -> Rewrite:
+    option, window = candidate.option, candidate.window
+    return Rewrite(
+        window.start,
+        option.digest,
+        sequence_text(option.before),
+        sequence_text(option.after),
+        mask_text(window.live_out),
+        option.bytes_saved,
+        len(option.before) - len(option.after),
+        option.cycles_saved,
+    )

@@ -1,0 +1,252 @@
+"""
+Which rules fit a window, and what they would put there.
+
+All that does not depend on the place (does the rule's pattern match, is its replacement encodable, shorter, read the same
+by both decoders?) is found out once for each sequence of encodings. What is left for each place is one AND: is everything
+dead that the rule changes?
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
+from ruledb.cost import time_of
+from ruledb.machine.canonical import Canonical, bind, canonicalise, families_in
+from ruledb.machine.codec import CodecError, Decoded, agrees, decode, encode, normalise
+from ruledb.machine.constant import signed
+from ruledb.machine.instruction import Instruction, Label, Mem, symbols_of
+from ruledb.machine.registers import ALL_FLAGS, ALL_REGISTERS, N_LANES, RBP, RBX, RSP, VIRTUAL, Register, families_of, family_mask
+from ruledb.machine.rule import Rule
+from ruledb.machine.window import Window
+
+__all__ = ["COSTS", "MARCHES", "Candidate", "Option", "Refusal", "RuleIndex", "hardware_mask"]
+
+MARCHES = ("x86-64", "x86-64-v2", "x86-64-v3")
+"""Instruction-set levels, each including those before."""
+
+_POLICIES = frozenset({"none"})
+"""Memory policies that can be discharged so far: those of rules without memory."""
+
+
+def _size(instructions: Sequence[Instruction], n_bytes: int) -> tuple[int, ...]:
+    return n_bytes, len(instructions)
+
+
+COSTS: Mapping[str, Callable[[Sequence[Instruction], int], tuple[int, ...]]] = {"size": _size, "time": time_of}
+"""Cost models: (instructions, their bytes) → a tuple, smaller is better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A place where a rule matches, but is not applied."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """
+    A rule on a sequence of encodings.
+
+    Attributes:
+        digest: Of the rule.
+        before: The instructions that it replaces.
+        after: The instructions that it puts there.
+        code: Their bytes.
+        dead: Mask over hardware families and flags of what must not be read behind the window.
+        saved: By the index's cost model.
+        bytes_saved: Filler does not count.
+        cycles_saved: On the dependency chain of the window.
+
+    """
+
+    digest: str
+    before: tuple[Instruction, ...]
+    after: tuple[Instruction, ...]
+    code: bytes
+    dead: int
+    saved: tuple[int, ...]
+    bytes_saved: int
+    cycles_saved: int
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An option at a place where it may be taken."""
+
+    window: Window
+    option: Option
+
+
+class RuleIndex:
+    """
+    The applicable ones of *rules*, by the canonical form of their patterns.
+
+    Attributes:
+        cost: The cost model, one of `COSTS`.
+        longest: Instructions of the longest pattern.
+        n_unsupported: Rules with conditions that are not known here.
+
+    """
+
+    def __init__(self, rules: Iterable[Rule], cost: str = "size", march: str = "x86-64") -> None:
+        self.cost = COSTS[cost]
+        levels = MARCHES[: MARCHES.index(march) + 1]
+        given = list(rules)
+        supported = [rule for rule in given if _is_supported(rule)]
+        self.n_unsupported = len(given) - len(supported)
+        self._by_pattern: dict[tuple[Instruction, ...], list[Rule]] = {}
+        for rule in supported:
+            if rule.march in levels:
+                self._by_pattern.setdefault(rule.pattern, []).append(rule)
+        self._outlines = {_outline(pattern) for pattern in self._by_pattern}
+        self._mnemonics = {name for outline in self._outlines for name in outline}
+        self.longest = max(map(len, self._outlines), default=0)
+        self._usable: dict[bytes, bool] = {}
+        self._options: dict[tuple[bytes, ...], tuple[Option | Refusal, ...]] = {}
+
+    def usable(self, decoded: Decoded) -> bool:
+        """Whether an instruction like *decoded* is part of some pattern."""
+        if decoded.target is not None or decoded.reference is not None:
+            return False
+        found = self._usable.get(decoded.code)
+        if found is None:
+            is_plain = not (decoded.loads or decoded.stores)
+            found = self._usable[decoded.code] = is_plain and decoded.instruction.mnemonic in self._mnemonics
+        return found
+
+    def match(self, window: Window) -> Candidate | Refusal | None:
+        """The best option for *window*; the reason of the best of those refused, if all are; None where no rule matches."""
+        refusal: Refusal | None = None
+        for option in self.options(window.decoded):
+            problem = option if isinstance(option, Refusal) else self._live(option.dead & window.live_out)
+            if isinstance(option, Option) and problem is None:
+                return Candidate(window, option)
+            refusal = refusal or problem
+        return refusal
+
+    @staticmethod
+    def _live(live: int) -> Refusal | None:
+        if live == 0:
+            return None
+        return Refusal("live register" if live & ALL_REGISTERS else "live flags")
+
+    def options(self, decoded: Sequence[Decoded]) -> tuple[Option | Refusal, ...]:
+        """What the rules say to these encodings, wherever they stand: options first, best saving first, of equals the lowest digest."""
+        codes = tuple(d.code for d in decoded)
+        found = self._options.get(codes)
+        if found is None:
+            found = self._options[codes] = tuple(sorted(self._compute(decoded), key=_preference))
+        return found
+
+    def _compute(self, decoded: Sequence[Decoded]) -> Iterator[Option | Refusal]:
+        instructions = tuple(d.instruction for d in decoded)
+        if _outline(instructions) not in self._outlines:
+            return
+        tried: set[tuple[Instruction, ...]] = set()
+        for literal in (False, True):
+            canonical = canonicalise(instructions, literal=literal)
+            if canonical is None or canonical.instructions in tried:
+                continue
+            tried.add(canonical.instructions)
+            for rule in self._by_pattern.get(canonical.instructions, ()):
+                yield self._option(rule, canonical, decoded, instructions)
+
+    def _option(self, rule: Rule, canonical: Canonical, decoded: Sequence[Decoded], before: tuple[Instruction, ...]) -> Option | Refusal:
+        constants, families = canonical.constants, canonical.families
+        if any(signed(value, bits) != value for value, bits in zip(constants, rule.constant_bits, strict=True)):
+            return Refusal("constant")
+        if not _has_high_bytes(rule.replacement, families):
+            return Refusal("does not fit")
+        try:
+            after = bind(rule.replacement, families, constants)
+        except ValueError:
+            return Refusal("constant")  # an operation is undefined for this value
+        try:
+            code = b"".join(map(encode, after))
+            intended = tuple(map(normalise, after))
+        except CodecError:
+            return Refusal("does not fit")
+        n_bytes = sum(d.length for d in decoded)
+        if len(code) > n_bytes:
+            return Refusal("longer")
+        old, new = self.cost(before, n_bytes), self.cost(after, len(code))
+        if not new < old:
+            return Refusal("not cheaper")
+        written = tuple(decode(code))
+        if tuple(d.instruction for d in written) != intended or not agrees(code):
+            return Refusal("decoder")
+        if not set(families_of(_writes(written))) <= set(families_of(_writes(decoded))):
+            return Refusal("scratch")
+        if _may_frame(decoded):
+            return Refusal("cfi")
+        return Option(
+            rule.digest,
+            before,
+            intended,
+            code,
+            hardware_mask(rule.touched & ~rule.preserves, families),
+            tuple(a - b for a, b in zip(old, new, strict=True)),
+            n_bytes - len(code),
+            time_of(before, n_bytes)[1] - time_of(after, len(code))[1],
+        )
+
+
+def hardware_mask(mask: int, families: Sequence[int]) -> int:
+    """*mask* over canonical families, moved to the hardware families that they stand for."""
+    moved = mask & (ALL_REGISTERS | ALL_FLAGS)
+    for k, family in enumerate(families):
+        moved |= (mask >> N_LANES * (VIRTUAL + k) & 0b1111) << N_LANES * family
+    return moved
+
+
+def _outline(instructions: Sequence[Instruction]) -> tuple[str, ...]:
+    return tuple(i.mnemonic for i in instructions)
+
+
+def _preference(option: Option | Refusal) -> tuple[object, ...]:
+    match option:
+        case Refusal(reason):
+            return (1, reason)
+        case Option(digest, saved=saved):
+            return (0, tuple(-n for n in saved), digest)
+
+
+def _writes(decoded: Iterable[Decoded]) -> int:
+    return reduce(or_, (d.writes & ALL_REGISTERS for d in decoded), 0)
+
+
+_FRAME_BASES = family_mask(RBP) | family_mask(10)
+"""What compilers let an unwinder find the frame from, besides rsp: rbp, and r10 where the stack is aligned anew."""
+
+
+def _may_frame(decoded: Sequence[Decoded]) -> bool:
+    """Whether the window may set up what an unwinder finds the frame from; to data flow, that can look dead."""
+    stack, writes = family_mask(RSP), _writes(decoded)
+    return bool(writes & stack or (writes & _FRAME_BASES and any(d.reads & stack for d in decoded)))
+
+
+def _has_high_bytes(instructions: Sequence[Instruction], families: Sequence[int]) -> bool:
+    """Whether each high byte that canonical *instructions* name exists in the families that they stand for."""
+    named = (o for i in instructions for o in i.operands if isinstance(o, Register) and o.high and o.is_virtual)
+    return all(families[r.family - VIRTUAL] <= RBX for r in named)
+
+
+def _is_supported(rule: Rule) -> bool:
+    """
+    Whether nothing in *rule* is unknown here. Its replacement may only touch what its pattern touches: another register
+    could be one that a canonical name stands for.
+    """
+    conditions = (rule.assumes, rule.guards, rule.facts, rule.positions, rule.branch)
+    sides = (*rule.pattern, *rule.replacement)
+    places = [o for i in sides for o in i.operands if isinstance(o, Label) or (isinstance(o, Mem) and (o.width or o.rip))]
+    return (
+        rule.policy in _POLICIES
+        and rule.march in MARCHES
+        and not any(conditions)
+        and not places
+        and len(rule.pattern) > 0
+        and families_in(rule.replacement) <= families_in(rule.pattern)
+        and symbols_of(rule.replacement) <= symbols_of(rule.pattern)
+    )

@@ -1,0 +1,103 @@
+"""
+Windows: the runs of instructions that rules are learned from and applied to. This is their only definition.
+
+A window lies in one block, so it is entered only at its top. It holds no transfer of control, and nothing whose effects
+go beyond registers, flags and plain memory. NOPs between its instructions are *filler*: part of its bytes, never of its key.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ruledb.machine.blocks import Block
+from ruledb.machine.codec import Decoded, Flow
+from ruledb.machine.instruction import Instruction
+from ruledb.machine.keep import SSC_MARK, kept
+
+__all__ = ["Window", "is_barrier", "is_filler", "runs", "windows"]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """
+    Some consecutive instructions of a block.
+
+    Attributes:
+        start: Address of the first byte.
+        end: Address behind the last byte; filler between the instructions is included.
+        positions: Indices of the instructions in the block; those of filler are missing.
+        decoded: The instructions, filler left out.
+        live_out: Location mask over hardware families and flags: what may be read behind the last instruction.
+
+    """
+
+    start: int
+    end: int
+    positions: tuple[int, ...]
+    decoded: tuple[Decoded, ...]
+    live_out: int
+
+    @property
+    def instructions(self) -> tuple[Instruction, ...]:
+        """The instructions as values."""
+        return tuple(d.instruction for d in self.decoded)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the instructions, without filler."""
+        return sum(len(d.code) for d in self.decoded)
+
+
+def is_filler(decoded: Decoded) -> bool:
+    """Whether *decoded* is a NOP that only fills space."""
+    return decoded.effects.is_nop and decoded.code != SSC_MARK
+
+
+_ENDBR64 = b"\xf3\x0f\x1e\xfa"
+
+
+def is_barrier(decoded: Decoded) -> bool:
+    """Whether *decoded* may be in no window, wherever it stands: control flow, locks, repetition, segments, landing marks."""
+    effects = decoded.effects
+    if effects.flow is not Flow.NEXT or effects.has_lock or effects.has_rep or effects.segment or decoded.code == _ENDBR64:
+        return True
+    # With memory, `xchg` locks the bus even without a prefix.
+    return effects.loads and effects.stores and decoded.instruction.mnemonic == "xchg"
+
+
+def runs(block: Block, usable: Callable[[Decoded], bool] | None = None) -> tuple[tuple[int, ...], ...]:
+    """
+    The longest runs of positions that windows of *block* may use, ascending. With *usable*, the instructions that it
+    declines are barriers, too.
+    """
+
+    def is_excluded(decoded: Decoded) -> bool:
+        is_unusable = usable is not None and not usable(decoded)
+        return (is_unusable or is_barrier(decoded)) and not is_filler(decoded)
+
+    barriers = [i for i, d in enumerate(block.instructions) if is_excluded(d)]
+    if len(barriers) == len(block.instructions):
+        return ()
+    ends = sorted({*barriers, *kept(block)})
+    spans = zip([-1, *ends], [*ends, len(block.instructions)], strict=True)
+    found = (tuple(i for i in range(start + 1, end) if not is_filler(block.instructions[i])) for start, end in spans)
+    return tuple(run for run in found if run)
+
+
+def windows(block: Block, live_after: Sequence[int], longest: int, usable: Callable[[Decoded], bool] | None = None) -> Iterator[Window]:
+    """
+    All windows of 1 to *longest* instructions of *block*, by first instruction, then by length.
+
+    Args:
+        block: The block.
+        live_after: For each instruction of the block, what may be read behind it.
+        longest: The most instructions of a window.
+        usable: Declines instructions that the caller has no use for.
+
+    """
+    instructions = block.instructions
+    for run in runs(block, usable):
+        for i, first in enumerate(run):
+            for n in range(1, min(longest, len(run) - i) + 1):
+                positions = run[i : i + n]
+                decoded = tuple(instructions[p] for p in positions)
+                yield Window(instructions[first].address, decoded[-1].end, positions, decoded, live_after[positions[-1]])
