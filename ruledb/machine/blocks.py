@@ -170,7 +170,7 @@ def _references(image: Image, found: tuple[Function, ...], parts: Iterable[tuple
     Addresses of code that instructions take, and the starts of functions that hold data: something in them is read.
     In a fixed-address program any immediate at an instruction's end may be an address.
     """
-    low, high = image.executable_ranges[0][0], image.executable_ranges[-1][1]
+    low, high = (image.executable_ranges[0][0], image.executable_ranges[-1][1]) if image.executable_ranges else (0, 0)
     taken: set[int] = set(image.probes)
     with_data: set[int] = set()
     for part in parts:

@@ -229,3 +229,12 @@ def test_object_files_hide_what_the_linker_fills_in(tmp_path):
     at = names(program)
     calls = [b.last.target for b in program.blocks.values() if b.last.instruction.mnemonic == "call"]
     assert sorted(calls, key=str) == sorted([None, at["f"]], key=str)
+
+
+def test_an_image_without_code_is_an_empty_program(tmp_path):
+    """Data alone makes a program without functions and blocks."""
+    (tmp_path / "p.c").write_text("int x = 5;\n")
+    subprocess.run(["gcc", "-c", "-o", tmp_path / "p.o", tmp_path / "p.c"], check=True)
+    program = read_program(load(tmp_path / "p.o"))
+    assert (program.functions, dict(program.blocks), list(program.open_blocks())) == ((), {}, [])
+    assert program.block_at(0) is None
