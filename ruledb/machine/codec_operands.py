@@ -9,7 +9,7 @@ from ruledb.machine.constant import signed
 from ruledb.machine.instruction import Imm, Instruction, Label, Mem, Operand, Other
 from ruledb.machine.registers import Register, register_named
 
-__all__ = ["GENERAL_REGISTERS", "ICED_REGISTERS", "KNOWN_MNEMONICS", "MNEMONIC_NAMES", "memory_bits", "members", "to_instruction"]
+__all__ = ["GENERAL_REGISTERS", "ICED_REGISTERS", "KNOWN_MNEMONICS", "MNEMONIC_NAMES", "members", "memory_bits", "to_instruction"]
 
 
 def members(module: object) -> dict[Any, str]:

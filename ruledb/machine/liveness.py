@@ -114,12 +114,12 @@ class _Solver:
         last = block.last
         if last.flow is Flow.RETURN:
             return EVERYTHING if not self.follows or _returns_elsewhere(block) else RETURN_READS << _ASSUMED
+        if any(s not in self.index and (name is None or s != last.target) for s in block.successors):
+            return EVERYTHING
         if last.flow in _JUMPS and name is not None:
             # A tail call; a conditional one goes on here, too, which its successor tells.
             return (CALL_READS | RETURN_READS) << _ASSUMED if self.follows else EVERYTHING
         if last.flow is Flow.INDIRECT_JUMP or (last.flow in _JUMPS and last.target is None):
-            return EVERYTHING
-        if any(s not in self.index for s in block.successors):
             return EVERYTHING
         # An unwinder may go on at any landing pad, with the callee-saved registers as they are at the call.
         function = self.program.function_at(block.start)

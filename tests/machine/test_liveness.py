@@ -233,6 +233,15 @@ def test_ends_without_a_return(tmp_path):
     assert after(program, "b") == EVERYTHING
 
 
+def test_tail_calls_to_the_outside(tmp_path):
+    """Before a jump to a linkage stub arguments and callee-saved registers are live, flags are not."""
+    (tmp_path / "p.c").write_text("int puts(const char *);\nint out(const char *s) { return puts(s + 1); }\n")
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", tmp_path / "p", tmp_path / "p.c"], check=True)
+    program = read_program(load(tmp_path / "p"))
+    out = next(s.address for s in program.image.symbols if s.name == "out")
+    assert live_out(program).live_after(out) == CALL_READS | RETURN_READS
+
+
 def test_traps_need_everything(tmp_path):
     """A debugger or handler behind a trap may look at anything."""
     program = link(tmp_path, one("a: nop\n int3\n ret"))
