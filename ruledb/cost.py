@@ -72,6 +72,7 @@ def size_of(instructions: Sequence[Instruction]) -> Size:
 
     Raises:
         CodecError: An instruction has no encoding.
+
     """
     return sum(len(encode(i)) for i in instructions), len(instructions)
 

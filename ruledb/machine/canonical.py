@@ -15,7 +15,7 @@ import xxhash
 
 from ruledb.machine.constant import Constant, Expression, Symbol, evaluate
 from ruledb.machine.instruction import Imm, Instruction, Mem, Operand, registers_of, sequence_text
-from ruledb.machine.registers import N_LANES, RAX, RCX, RDX, RSP, VIRTUAL, Register, family_mask
+from ruledb.machine.registers import N_HARDWARE, N_LANES, RAX, RBX, RCX, RDI, RDX, RSI, RSP, VIRTUAL, Register, family_mask
 
 __all__ = [
     "COUNTED",
@@ -26,6 +26,7 @@ __all__ = [
     "bind",
     "canonicalise",
     "domains",
+    "example_families",
     "families_in",
     "fixed_families",
     "immediate_bits",
@@ -133,12 +134,23 @@ def bind(instructions: Sequence[Instruction], families: Sequence[int], constants
 
     Raises:
         ValueError: A high byte is asked of a family without one, or an expression is undefined.
+
     """
 
     def register(r: Register) -> Register:
         return Register(families[r.family - VIRTUAL], r.width, r.high) if r.is_virtual else r
 
     return rename(instructions, register, lambda c: evaluate(c, constants))
+
+
+_EXAMPLE = (RBX, RDX, RCX, RAX, RSI, RDI, *range(8, N_HARDWARE))
+
+
+def example_families(instructions: Sequence[Instruction]) -> tuple[int, ...]:
+    """A hardware family for each canonical register of *instructions*, those with a high byte and no REX prefix first."""
+    names = families_in(instructions)
+    free = [f for f in _EXAMPLE if f not in names]
+    return tuple(free[: max((f - VIRTUAL + 1 for f in names), default=0)])
 
 
 def immediate_bits(instruction: Instruction) -> int:

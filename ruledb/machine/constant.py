@@ -69,6 +69,7 @@ def evaluate(constant: Constant, values: Sequence[int]) -> int:
 
     Raises:
         ValueError: An operation is undefined there (``log2`` of no power of two).
+
     """
     match constant:
         case int():
@@ -112,6 +113,7 @@ def parse_constant(text: str) -> Constant:
 
     Raises:
         ValueError: The text is not a number, symbol or expression of the grammar.
+
     """
     constant, rest = _parse_sum(text.strip())
     if rest:

@@ -172,6 +172,7 @@ def parse_sequence(text: str) -> tuple[Instruction, ...]:
 
     Raises:
         SyntaxProblem: A line is no instruction.
+
     """
     lines = (line.partition("#")[0] for line in text.splitlines())
     pieces = (piece.strip() for line in lines for piece in line.split(";"))
@@ -185,6 +186,7 @@ def parse_instruction(text: str) -> Instruction:
 
     Raises:
         SyntaxProblem: The text does not follow the grammar.
+
     """
     mnemonic, _, rest = text.strip().partition(" ")
     mnemonic = mnemonic.lower()

@@ -80,7 +80,7 @@ def _kept(instructions: Sequence[Decoded], *, is_entry: bool) -> Iterator[int]:
     if VALGRIND_PREAMBLE[0] in codes:
         for start in _preambles(codes):
             yield from range(start, min(start + len(VALGRIND_PREAMBLE) + 1, len(codes)))
-    roles = [_role(d.code) if d.flow is Flow.NEXT else _NO_ROLE for d in instructions]
+    roles = [_role(d.code) if d.effects.flow is Flow.NEXT and d.reference is None else _NO_ROLE for d in instructions]
     if not _LEADING.isdisjoint(role for role, _ in roles):
         yield from _kept_by_role(instructions, roles)
 

@@ -30,8 +30,8 @@ __all__ = [
     "RSP",
     "VIRTUAL",
     "Register",
-    "family_mask",
     "families_of",
+    "family_mask",
     "flags_of",
     "lane_bits",
     "lane_mask",
@@ -169,6 +169,7 @@ def parse_mask(text: str) -> int:
 
     Raises:
         ValueError: A word is neither a register, a lane, nor a flag.
+
     """
     mask = 0
     for word in text.replace(",", " ").split():

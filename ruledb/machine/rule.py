@@ -41,6 +41,7 @@ class Rule:
         proofs: Both opinions.
         witness: Where the pattern was harvested: ``file:0xaddress``.
         uses: How often the pattern was seen in the training binaries, improvable there.
+
     """
 
     pattern: tuple[Instruction, ...]

@@ -22,7 +22,7 @@ from ruledb.machine.instruction import parse_sequence, sequence_text
 from ruledb.machine.registers import mask_text, parse_mask
 from ruledb.machine.rule import Proof, Rule
 
-__all__ = ["FORMAT", "RuleFile", "RuleFileError", "read_rule_file", "rule_from_json", "rule_to_json", "rule_file_text"]
+__all__ = ["FORMAT", "RuleFile", "RuleFileError", "read_rule_file", "rule_file_text", "rule_from_json", "rule_to_json"]
 
 FORMAT = 1
 _HEADER = ("ruledb-rules", "semantics", "rules", "sha256")
@@ -66,6 +66,7 @@ def rule_from_json(data: dict[str, Any]) -> Rule:
 
     Raises:
         ValueError: A field is missing, unknown or malformed, or the digest is not the rule's.
+
     """
     if wrong := _FIELDS.symmetric_difference(data):
         raise ValueError(f"unknown or missing field {', '.join(sorted(wrong))}")
@@ -95,6 +96,7 @@ def read_rule_file(path: Path) -> RuleFile:
 
     Raises:
         RuleFileError: The file cannot be read, is of another format, cut short, or was changed.
+
     """
     try:
         text = path.read_text(encoding="utf-8")

@@ -7,6 +7,7 @@ go beyond registers, flags and plain memory. NOPs between its instructions are *
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from ruledb.machine.blocks import Block
 from ruledb.machine.codec import Decoded, Flow
@@ -69,18 +70,21 @@ def runs(block: Block, usable: Callable[[Decoded], bool] | None = None) -> tuple
     The longest runs of positions that windows of *block* may use, ascending. With *usable*, the instructions that it
     declines are barriers, too.
     """
-
-    def is_excluded(decoded: Decoded) -> bool:
-        is_unusable = usable is not None and not usable(decoded)
-        return (is_unusable or is_barrier(decoded)) and not is_filler(decoded)
-
-    barriers = [i for i, d in enumerate(block.instructions) if is_excluded(d)]
-    if len(barriers) == len(block.instructions):
-        return ()
-    ends = sorted({*barriers, *kept(block)})
-    spans = zip([-1, *ends], [*ends, len(block.instructions)], strict=True)
-    found = (tuple(i for i in range(start + 1, end) if not is_filler(block.instructions[i])) for start, end in spans)
-    return tuple(run for run in found if run)
+    found: list[tuple[int, ...]] = []
+    run: list[int] = []
+    for i, decoded in enumerate(block.instructions):
+        if is_filler(decoded):
+            continue
+        if (usable is None or usable(decoded)) and not is_barrier(decoded):
+            run.append(i)
+        elif run:
+            found.append(tuple(run))
+            run = []
+    if run:
+        found.append(tuple(run))
+    if not found or not (keep := kept(block)):
+        return tuple(found)
+    return tuple(tuple(piece) for whole in found for is_kept, piece in groupby(whole, keep.__contains__) if not is_kept)
 
 
 def windows(block: Block, live_after: Sequence[int], longest: int, usable: Callable[[Decoded], bool] | None = None) -> Iterator[Window]:

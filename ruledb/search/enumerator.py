@@ -18,11 +18,11 @@ import numpy.typing as npt
 
 from ruledb.machine.constant import symbols_in
 from ruledb.machine.instruction import Instruction
+from ruledb.machine.states import Flags, States, Words
 from ruledb.search.alphabet import Letter
 from ruledb.search.evaluate import Evaluator, constant_of
-from ruledb.search.level import Level, Search
+from ruledb.search.level import Level, Search, mix
 from ruledb.search.scan import DESCRIPTOR, LOW8, PARAMETERS, compile_scan
-from ruledb.search.states import Words
 from ruledb.search.targets import Index, Table, Target, Targets
 
 __all__ = ["Enumeration", "Match"]
@@ -32,8 +32,8 @@ BLOCK = 1024
 
 _HITS = 1 << 18
 _SCAN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
-_KEPT = 6
-"""Candidates kept for a target, level and cost model."""
+KEPT = 6
+"""Candidates kept for a target, level and cost model, unless the caller wants more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +61,24 @@ class Enumeration:
     """One search over *families* with *letters* for *targets*."""
 
     def __init__(
-        self, evaluator: Evaluator, families: Sequence[int], letters: Sequence[Letter], targets: Sequence[Target], *, jobs: int = 1
+        self,
+        evaluator: Evaluator,
+        families: Sequence[int],
+        letters: Sequence[Letter],
+        targets: Sequence[Target],
+        *,
+        states: States | None = None,
+        kept: int = KEPT,
+        jobs: int = 1,
     ) -> None:
-        self.search = Search(evaluator, families, letters, [_symbol_mask(x.instruction) for x in letters])
+        self.search = Search(evaluator, families, letters, [_symbol_mask(x.instruction) for x in letters], states)
         self.counters = Counters()
         rng = np.random.default_rng(11)
         self.keys = rng.integers(1, 1 << 63, len(families), np.uint64)
         self.targets = _evaluated(targets, self.search, [int(k) for k in self.keys])
         self.active = np.ones(len(targets), bool)
         self._scan = _SCAN(compile_scan(evaluator.library))
-        self._jobs = jobs
+        self._kept, self._jobs = kept, jobs
 
     def sequence(self, match: Match) -> tuple[Instruction, ...]:
         """The instructions of *match*'s candidate."""
@@ -92,12 +100,13 @@ class Enumeration:
         Args:
             narrow: Look for 8-bit results behind every letter, not only behind those that write eight bits.
             flags: Look for live flags behind letters that write no live register.
+
         """
         while len(self.search.levels) < depth:
             self.search.expand()
         level = self.search.levels[depth - 1]
         table = self.targets.table(self.active)
-        best = _Best(len(self.targets.targets))
+        best = _Best(len(self.targets.targets), self._kept)
         for number, states, targets in self._hits(level, table, narrow=narrow):
             self._verify(depth, level, number, states, targets, best)
         if flags:
@@ -171,24 +180,25 @@ class Enumeration:
     def _flag_hits(self, level: Level) -> Iterator[tuple[int, Index, Index]]:
         """
         Letters that set the live flags of a target and write none of its live registers, on states that hold the
-        registers already. Flags on ten states are packed into one word and compared by mask.
+        registers already. Flags on all states are mixed into one word and compared by mask.
         """
         targets = self.targets
         wanted = np.flatnonzero(self.active & (targets.live_flags != 0))
         if not wanted.size:
             return
-        packed = _packed_flags(targets.flags[:, wanted])
-        masks = _packed_flags(np.repeat(targets.live_flags[None, wanted], targets.flags.shape[0], axis=0))
-        kinds = [(m, wanted[masks == m], packed[masks == m]) for m in np.unique(masks)]
+        kinds = []
+        for mask in np.unique(targets.live_flags[wanted]):
+            owners = wanted[targets.live_flags[wanted] == mask]
+            keys = _flag_words(targets.flags[:, owners] & mask)
+            order = np.argsort(keys, kind="stable")
+            kinds.append((mask, keys[order], owners[order]))
         holding = self._states_holding_registers(level, wanted)
         for number, bound in enumerate(self.search.bounds):
             if not bound.kernel.writes_flags:
                 continue
             _, flags = self.search.apply(number, level, holding)
-            results = _packed_flags(flags)
-            for mask, owners, values in kinds:
-                order = np.argsort(values & mask, kind="stable")
-                yield from _joined(number, results & mask, holding, (values & mask)[order], owners[order])
+            for mask, keys, owners in kinds:
+                yield from _joined(number, _flag_words(flags & mask), holding, keys, owners)
 
     def _states_holding_registers(self, level: Level, wanted: Index) -> Index:
         """States of *level* whose registers may be those of a target with live flags."""
@@ -234,7 +244,8 @@ class Enumeration:
 class _Best:
     """The cheapest few matches of every target under each of two orders: bytes first, and cycles first."""
 
-    def __init__(self, n: int) -> None:
+    def __init__(self, n: int, kept: int) -> None:
+        self._kept = kept
         self._found: dict[int, dict[tuple[int, int], tuple[int, int, int]]] = {}
         self._limit = np.full((n, 2), np.iinfo(np.int64).max, np.int64)
 
@@ -255,7 +266,7 @@ class _Best:
                 continue
             found = self._found.setdefault(target, {})
             found[state, number] = tuple(cost)
-            if len(found) > 4 * _KEPT:
+            if len(found) > 4 * self._kept:
                 self._trim(target)
 
     def _trim(self, target: int) -> None:
@@ -263,9 +274,9 @@ class _Best:
         ranks = self._ranks(np.array(list(found.values()), np.int32))
         keys, kept = list(found), set()
         for order in (0, 1):
-            ordered = sorted(range(len(keys)), key=lambda i: (ranks[i, order], keys[i]))[:_KEPT]
+            ordered = sorted(range(len(keys)), key=lambda i: (ranks[i, order], keys[i]))[: self._kept]
             kept |= {keys[i] for i in ordered}
-            if len(ordered) == _KEPT:
+            if len(ordered) == self._kept:
                 self._limit[target, order] = ranks[ordered[-1], order]
         self._found[target] = {key: found[key] for key in keys if key in kept}
 
@@ -290,12 +301,9 @@ def _evaluated(targets: Sequence[Target], search: Search, keys: Sequence[int]) -
     return Targets(targets, search.families, values, flags, keys)
 
 
-def _packed_flags(flags: npt.NDArray[np.uint8]) -> Words:
-    """Flags ``[states, n]`` as one word each, six bits a state."""
-    words = np.zeros(flags.shape[1], np.uint64)
-    for k, row in enumerate(flags):
-        words |= (row & np.uint8(0b111111)).astype(np.uint64) << np.uint64(6 * k)
-    return words
+def _flag_words(flags: Flags) -> Words:
+    """Flags ``[states, n]``, one word for all states of each."""
+    return np.asarray(sum(mix(row.astype(np.uint64), 2 * k + 1) for k, row in enumerate(flags)), np.uint64)
 
 
 def _joined(number: int, results: Words, states: Index, keys: Words, owners: Index) -> Iterator[tuple[int, Index, Index]]:

@@ -8,9 +8,8 @@ import numpy as np
 
 from ruledb.machine.constant import Constant
 from ruledb.machine.instruction import Imm, Instruction, Mem
-from ruledb.machine.registers import FLAGS
+from ruledb.machine.states import Flags, States, Words
 from ruledb.search.kernels import MAX_INPUTS, MAX_OUTPUTS, Form, Kernel, KernelLibrary, form_of
-from ruledb.search.states import Flags, States, Words
 
 __all__ = ["Bound", "Evaluator", "constant_of"]
 
@@ -56,22 +55,24 @@ class Evaluator:
         Raises:
             KeyError: An instruction names a family without a slot.
             UnmodelledForm: An instruction has no semantics.
+
         """
         forms = [form_of(i) for i in instructions]
         kernels = self.library.kernels(forms)
-        return [self._bound(*pair, constant_of(i)) for i, *pair in zip(instructions, forms, kernels, strict=True)]
+        return [self._bound(form, kernel, constant_of(i)) for i, form, kernel in zip(instructions, forms, kernels, strict=True)]
 
     def _bound(self, form: Form, kernel: Kernel, constant: Constant) -> Bound:
         inputs, outputs = (tuple(self.slots[form.family(f)] for f in side) for side in (kernel.inputs, kernel.outputs))
         return Bound(kernel, inputs, outputs, constant)
 
-    def step(self, bound: Bound, inputs: Sequence[Words], flags: Flags, constant: Words, poison: int) -> tuple[list[Words], Flags]:
+    def step(self, bound: Bound, inputs: Sequence[Words], flags: Flags, constant: Words, poison: Words) -> tuple[list[Words], Flags]:
         """
         New values of the written slots (in the order of ``bound.outputs``) and new flags, over *n* candidates or states.
 
         Args:
             inputs: One contiguous ``uint64[n]`` for each slot that is read.
-            constant: ``uint64[1]`` for all, or ``uint64[n]``.
+            constant, poison: ``uint64[1]`` for all, or ``uint64[n]``, both alike.
+
         """
         n = flags.shape[0]
         outputs = [np.empty(n, np.uint64) for _ in bound.outputs]
@@ -79,21 +80,15 @@ class Evaluator:
         ins = [a.ctypes.data for a in inputs] + [0] * (MAX_INPUTS - len(inputs))
         outs = [a.ctypes.data for a in outputs] + [0] * (MAX_OUTPUTS - len(outputs))
         stride = int(constant.shape[0] > 1)
-        _STEP(bound.kernel.step)(n, *ins, flags.ctypes.data, constant.ctypes.data, stride, poison, *outs, new_flags.ctypes.data)
+        _STEP(bound.kernel.step)(n, *ins, flags.ctypes.data, constant.ctypes.data, poison.ctypes.data, stride, *outs, new_flags.ctypes.data)
         return outputs, new_flags
 
     def run(self, instructions: Sequence[Instruction], states: States) -> tuple[Words, Flags]:
         """Registers ``uint64[slots, n]`` and flags ``uint8[n]`` after *instructions* on *states*; undefined flags are arbitrary."""
         registers, flags = states.registers.copy(), states.flags
-        poison = int(states.poison[0]) if states.n else 0
         for bound in self.bind(instructions):
             constant = np.ascontiguousarray(states.constant(bound.constant))
-            outputs, flags = self.step(bound, [registers[s] for s in bound.inputs], flags, constant, poison)
+            outputs, flags = self.step(bound, [registers[s] for s in bound.inputs], flags, constant, states.poison)
             for slot, values in zip(bound.outputs, outputs, strict=True):
                 registers[slot] = values
         return registers, flags
-
-
-def flag_mask(names: Sequence[str]) -> int:
-    """Bits of a packed flags byte."""
-    return sum(1 << FLAGS.index(name) for name in names)

@@ -30,9 +30,8 @@ from pysmt.environment import Environment
 
 from ruledb import search, semantics
 from ruledb.machine.canonical import canonicalise, rename
-from ruledb.machine.constant import Symbol
 from ruledb.machine.instruction import Instruction, instruction_text
-from ruledb.machine.registers import FLAGS, VIRTUAL, Register
+from ruledb.machine.registers import FLAGS, VIRTUAL
 from ruledb.search.lowering import Lowering
 from ruledb.semantics.symbolic import initial_state, run
 from ruledb.semantics.terms import Terms
@@ -44,8 +43,8 @@ MAX_OUTPUTS = 2
 
 _I64, _I8, _VOID = ir.IntType(64), ir.IntType(8), ir.VoidType()
 _PTR = ir.PointerType()
-STEP = ir.FunctionType(_VOID, [_I64, *[_PTR] * MAX_INPUTS, _PTR, _PTR, _I64, _I64, *[_PTR] * MAX_OUTPUTS, _PTR])
-"""n, inputs, flags, constant, constant's stride (0 or 1), poison, outputs, new flags."""
+STEP = ir.FunctionType(_VOID, [_I64, *[_PTR] * MAX_INPUTS, _PTR, _PTR, _PTR, _I64, *[_PTR] * MAX_OUTPUTS, _PTR])
+"""n, inputs, flags, constants, poisons, the stride of these two (0 or 1), outputs, new flags."""
 PACK = ir.FunctionType(_VOID, [_I64, *[_PTR, _PTR] * MAX_INPUTS, _PTR, _PTR, _I64, _I64, _I64, _I64, *[_PTR] * MAX_OUTPUTS])
 """n, inputs (state 0, state 1 each), flags 0, 1, constants 0, 1, poisons 0, 1, packed outputs."""
 
@@ -152,10 +151,11 @@ def _lowering(loop: _Loop, inputs: Mapping[int, Any], flags: Any, constant: Any,
 def _emit_step(module: ir.Module, meaning: _Meaning, name: str) -> None:
     loop = _Loop(module, STEP, name)
     b, args = loop.builder, loop.function.args
-    arrays, (flags_in, constants, stride, poison), outs, flags_out = args[1 : 1 + MAX_INPUTS], args[5:9], args[9:11], args[11]
+    arrays, (flags_in, constants, poisons, stride), outs, flags_out = args[1 : 1 + MAX_INPUTS], args[5:9], args[9:11], args[11]
     inputs = {family: loop.load(arrays[i]) for i, family in enumerate(meaning.inputs)}
     old = loop.load(flags_in, _I8)
-    constant = loop.load(constants, _I64, b.mul(loop.index, stride))
+    place = b.mul(loop.index, stride)
+    constant, poison = (loop.load(a, _I64, place) for a in (constants, poisons))
     lowering = _lowering(loop, inputs, old, constant, poison)
     values = [lowering.lower(t) for t in meaning.registers.values()]
     flags = {f: lowering.lower(t) for f, t in meaning.flags.items()}

@@ -7,20 +7,26 @@ dropped if it equals a cheaper one of this or a lower level in all locations on 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ruledb.machine.instruction import Instruction
 from ruledb.machine.registers import FLAGS
+from ruledb.machine.states import Flags, States, Words
 from ruledb.search.alphabet import Letter
 from ruledb.search.evaluate import Bound, Evaluator
 from ruledb.search.scan import MIX
-from ruledb.search.states import Flags, States, Words, search_states
+from ruledb.search.states import search_states
 
 __all__ = ["Level", "Search", "mix"]
 
 Ints = npt.NDArray[np.int32]
+Index = npt.NDArray[np.integer[Any]]
+_FLAT = 1 << 14
+"""Words up to which all states go through a kernel in one call."""
+
 _COMPARED = np.uint8(0b111111 & ~(1 << FLAGS.index("AF")))
 
 
@@ -43,6 +49,7 @@ class Level:
         writes, fixed, symbols: Bit masks of the slots written, of the slots whose family the sequence needs by name,
             and of the constant symbols used.
         hashes: ``uint64[n]`` of all compared locations, sorted.
+
     """
 
     values: Words
@@ -106,22 +113,28 @@ class Search:
         flags = sum(mix((f & _COMPARED).astype(np.uint64), int(k)) for f, k in zip(level.flags, self._keys[-1], strict=True))
         return np.stack([*rows, flags])
 
-    def apply(self, number: int, level: Level, chosen: npt.NDArray[np.intp] | slice = slice(None), states: slice = slice(None)) -> tuple[Words, Flags]:
+    def apply(self, number: int, level: Level, chosen: Index | slice = slice(None)) -> tuple[Words, Flags]:
         """
         Letter *number* on the *chosen* states of *level*: new values ``uint64[outputs, states, n]`` and flags
         ``uint8[states, n]``.
         """
+        bound, constants, poison = self.bounds[number], self.constants[number], self.states.poison
+        old = level.flags[:, chosen]
+        n_states, n = old.shape
+        if n_states * n > _FLAT:  # long rows: one call a state
+            parts = [self._row(number, level, chosen, k) for k in range(n_states)]
+            return np.array([p[0] for p in parts], np.uint64).transpose(1, 0, 2), np.stack([p[1] for p in parts])
+        inputs = [np.ascontiguousarray(level.values[s][:, chosen]).ravel() for s in bound.inputs]
+        each = [np.repeat(a, n) for a in (constants, poison)]
+        outputs, flags = self.evaluator.step(bound, inputs, np.ascontiguousarray(old).ravel(), *each)
+        return np.array(outputs, np.uint64).reshape(len(outputs), n_states, n), flags.reshape(n_states, n)
+
+    def _row(self, number: int, level: Level, chosen: Index | slice, k: int) -> tuple[Words, Flags]:
         bound = self.bounds[number]
-        values, flags = [], []
-        for k in range(self.states.n)[states]:
-            inputs = [np.ascontiguousarray(level.values[s, k, chosen]) for s in bound.inputs]
-            old = np.ascontiguousarray(level.flags[k, chosen])
-            outputs, new = self.evaluator.step(bound, inputs, old, self.constants[number][k : k + 1], int(self.states.poison[k]))
-            values.append(outputs)
-            flags.append(new)
-        n = flags[0].shape[0]
-        stacked = np.array(values, np.uint64).transpose(1, 0, 2) if bound.outputs else np.empty((0, len(flags), n), np.uint64)
-        return stacked, np.stack(flags)
+        inputs = [np.ascontiguousarray(level.values[s, k, chosen]) for s in bound.inputs]
+        each = (self.constants[number][k : k + 1], self.states.poison[k : k + 1])
+        outputs, flags = self.evaluator.step(bound, inputs, np.ascontiguousarray(level.flags[k, chosen]), *each)
+        return np.array(outputs, np.uint64).reshape(len(outputs), flags.shape[0]), flags
 
     def expand(self) -> Level:
         """Add the next level, from every state of the last by every letter, and return it."""
@@ -167,7 +180,8 @@ class Search:
         traits = np.array([[t.n_bytes, t.cycles, t.uops, t.writes, t.fixed, t.symbols] for t in self.traits], np.int32)[letter]
         n_bytes, cycles, uops = traits[:, 0] + old.n_bytes[parent], traits[:, 1] + old.cycles[parent], traits[:, 2] + old.uops[parent]
         masks = [traits[:, 3 + i].astype(np.uint8) | m[parent] for i, m in enumerate((old.writes, old.fixed, old.symbols))]
-        return Level(values, flags, parent, letter, n_bytes, cycles, uops, *masks, np.sort(unique[fresh]))
+        writes, fixed, symbols = masks
+        return Level(values, flags, parent, letter, n_bytes, cycles, uops, writes, fixed, symbols, np.sort(unique[fresh]))
 
     def sequence(self, depth: int, state: int) -> tuple[Instruction, ...]:
         """The letters that reach *state* of level *depth*."""

@@ -54,6 +54,7 @@ class Lowering:
 
         Raises:
             UnsupportedTerm: An operator has no lowering.
+
         """
         stack = [term]
         while stack:

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from ruledb.machine.instruction import Instruction
 from ruledb.machine.registers import FLAG_SHIFT, N_LANES, lane_bits
+from ruledb.machine.states import Flags, Words
 from ruledb.search.level import mix
 from ruledb.search.scan import ALONE, LOW8
-from ruledb.search.states import Flags, Words
 
 __all__ = ["Table", "Target", "Targets"]
 
@@ -36,6 +36,7 @@ class Target:
         n_symbols: Number of constant symbols.
         cost: (bytes, cycles as a plain sum, µops), to be beaten in one of them.
         name: The caller's key.
+
     """
 
     instructions: tuple[Instruction, ...]
@@ -63,6 +64,7 @@ class Table:
         words, table_shift: Open-addressed hash table. *filter*, *filter_shift*: its bit filter.
         low8: ``uint64[slots, 1024]``, bit v of row s: some target has the packed low bytes v in slot s.
         probes: For each slot, which probes some target asks of a result in it.
+
     """
 
     keys: Words
@@ -147,6 +149,7 @@ class Targets:
 
         Args:
             values: ``uint64[slots, states, results]``; *flags* ``uint8[states, results]``.
+
         """
         result, target = pairs
         alive = np.arange(result.shape[0])

@@ -1,0 +1,287 @@
+"""
+The search for one concrete window: a rich alphabet with constants derived from the window's own, then proof, cheapest first.
+
+Length 1 and 2 are searched with everything; length 3 with what fits a number of candidates.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations
+from time import monotonic
+
+import numpy as np
+
+from ruledb.cost import latency_of, size_of, time_of
+from ruledb.machine.canonical import families_in, fixed_families
+from ruledb.machine.codec import CodecError, normalise
+from ruledb.machine.constant import Constant, signed
+from ruledb.machine.instruction import Instruction, constants_of
+from ruledb.machine.registers import FLAG_SHIFT, FLAGS, RCX, RSP, family_mask, families_of
+from ruledb.machine.states import SEED, States, directed_states, poison
+from ruledb.proof.prover import Counterexample, Proved, Prover, Refuted, Undecided, written_families
+from ruledb.search.alphabet import DEEP_ROWS, ROWS, Letter, alphabet
+from ruledb.search.enumerator import Enumeration
+from ruledb.search.evaluate import Evaluator
+from ruledb.search.kernels import KernelLibrary
+from ruledb.search.states import search_states
+from ruledb.search.targets import Target, live_bits
+
+__all__ = ["COSTS", "Goal", "Improvement", "agree", "improve"]
+
+_MAX_CONSTANTS = 24
+_CANDIDATES = 4_000_000_000
+"""Candidates of length 3 that a search may look at: some twenty seconds."""
+
+_PROOFS = 48
+"""Candidates that are given to the prover before the search is given up."""
+
+_USUAL = 4
+"""States of every search that the search for one goal keeps."""
+
+Cost = tuple[int, ...]
+COSTS: dict[str, Callable[[Sequence[Instruction]], Cost]] = {
+    "size": size_of,
+    "time": lambda instructions: time_of(instructions, size_of(instructions)[0]),
+}
+"""Cost model → cost of a concrete sequence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A concrete window to improve: what is *live* behind it, and which dead registers may be overwritten (*scratch*)."""
+
+    instructions: tuple[Instruction, ...]
+    live: int
+    scratch: int = 0
+
+    @property
+    def writes(self) -> frozenset[int]:
+        """Families that a replacement may write."""
+        return written_families(self.instructions) | frozenset(families_of(self.scratch))
+
+    @property
+    def families(self) -> tuple[int, ...]:
+        """Families that a replacement may name, rcx last."""
+        named = families_in(self.instructions) | frozenset(families_of(self.scratch))
+        return tuple(sorted(named - {RSP}, key=lambda f: (f == RCX, f)))
+
+
+@dataclass(frozen=True, slots=True)
+class Improvement:
+    """
+    What a search found: *replacement* (None: nothing cheaper), its proof, and how far it looked.
+
+    *complete* is False where time ran out or a cheaper candidate stayed undecided; *reason* says so.
+    """
+
+    replacement: tuple[Instruction, ...] | None
+    proof: Proved | None
+    length: int
+    candidates: int
+    complete: bool
+    reason: str = ""
+
+
+def improve(library: KernelLibrary, goal: Goal, cost: str, *, length: int, timeout_s: float, jobs: int = 1) -> Improvement:
+    """The cheapest proved replacement of *goal* under the cost model *cost*, of at most *length* instructions."""
+    deadline = monotonic() + timeout_s
+    model = COSTS[cost]
+    before = model(goal.instructions)
+    found: dict[tuple[Instruction, ...], Cost] = {}
+    candidates = reached = 0
+    for depth, enumeration in _stages(library, goal, length, jobs):
+        if monotonic() > deadline:
+            return _proved(library, goal, found, (reached, candidates), deadline, "the time limit ended the search")
+        if depth == 0:
+            matches = enumeration.empty()
+        else:
+            matches = list(enumeration.run(depth, narrow=depth < 3))
+            candidates += enumeration.counters.by_length[depth]
+        for match in matches:
+            sequence = enumeration.sequence(match)
+            try:
+                sequence = tuple(map(normalise, sequence))
+                after = model(sequence)
+            except CodecError:
+                continue
+            if after < before:
+                found[sequence] = after
+        reached = depth
+    return _proved(library, goal, found, (reached, candidates), deadline, "")
+
+
+def _proved(
+    library: KernelLibrary,
+    goal: Goal,
+    found: dict[tuple[Instruction, ...], Cost],
+    searched: tuple[int, int],
+    deadline: float,
+    reason: str,
+) -> Improvement:
+    """Test, then prove, the candidates, cheapest first."""
+    evaluator = Evaluator(library, goal.families)
+    states = directed_states(len(goal.families), (), 1024, _constants(evaluator, goal))
+    prover, tried = Prover(), 0
+    for sequence in sorted(found, key=lambda s: (found[s], len(s), str(s))):
+        if tried >= _PROOFS or monotonic() > deadline:
+            return Improvement(None, None, *searched, complete=False, reason=reason or "no candidate was proved within the limits")
+        if not agree(evaluator, goal.instructions, sequence, goal.live, states):
+            continue
+        tried += 1
+        match prover.prove(goal.instructions, sequence, goal.live, plausible=0, scratch=goal.scratch):
+            case Proved() as proof:
+                return Improvement(sequence, proof, *searched, complete=not reason, reason=reason)
+            case Refuted(Counterexample() as example):
+                states = _with(states, goal.families, example)
+            case Undecided(why, _):
+                reason = reason or f"a cheaper candidate stayed undecided ({why})"
+            case _:
+                pass
+    return Improvement(None, None, *searched, complete=not reason, reason=reason)
+
+
+def _with(states: States, families: Sequence[int], example: Counterexample) -> States:
+    """*states* and that of the counterexample."""
+    row = np.array([[example.inputs.get(f"r{f}", 0)] for f in families], np.uint64)
+    flags = np.array([sum(example.inputs.get(name, 0) << i for i, name in enumerate(FLAGS))], np.uint8)
+    return States(
+        np.concatenate([states.registers, row], axis=1),
+        np.concatenate([states.flags, flags]),
+        np.concatenate([states.constants, np.zeros((states.constants.shape[0], 1), np.uint64)], axis=1),
+        np.concatenate([states.poison, states.poison[:1]]),
+    )
+
+
+def agree(evaluator: Evaluator, left: Sequence[Instruction], right: Sequence[Instruction], live: int, states: States) -> bool:
+    """
+    Whether *right* agrees with *left* on *states* in all *live* registers and flags.
+
+    Undefined values are run once as zeros and once as ones: what differs between the two is undefined, on the left need not
+    agree, and on the right never agrees with what the left defines.
+    """
+    (zeros, ones), (other_zeros, other_ones) = (
+        [evaluator.run(side, replace(states, poison=np.full(states.n, undefined, np.uint64))) for undefined in (0, (1 << 64) - 1)]
+        for side in (left, right)
+    )
+    for family, slot in evaluator.slots.items():
+        care = np.uint64(live_bits(live, family)) & ~(zeros[0][slot] ^ ones[0][slot])
+        wrong = (zeros[0][slot] ^ other_zeros[0][slot]) | (zeros[0][slot] ^ other_ones[0][slot])
+        if (wrong & care).any():
+            return False
+    care_flags = np.uint8(live >> FLAG_SHIFT & 0b111111) & ~(zeros[1] ^ ones[1])
+    return not (((zeros[1] ^ other_zeros[1]) | (zeros[1] ^ other_ones[1])) & care_flags).any()
+
+
+def _stages(library: KernelLibrary, goal: Goal, length: int, jobs: int) -> Iterator[tuple[int, Enumeration]]:
+    """Lengths to search, and the search for each: everything up to 2, then what fits."""
+    families = goal.families
+    evaluator = Evaluator(library, families)
+    pool = _constants(evaluator, goal)
+    longest = min(length, max(2, len(goal.instructions)))
+    target = _target(goal)
+    # Level 2 is only scanned, never stored: its cost is the square of the letters.
+    wide = alphabet(families, pool, (*ROWS, *DEEP_ROWS))
+    states = _revealing(evaluator, goal, pool, 64)
+    enumeration = Enumeration(evaluator, families, wide, [target], states=states, kept=200, jobs=jobs)
+    yield 0, enumeration
+    for depth in (1, 2):
+        if depth <= longest:
+            yield depth, enumeration
+    if longest >= 3:
+        letters = _fitting(evaluator, pool, goal)
+        yield 3, Enumeration(evaluator, families, letters, [target], states=_revealing(evaluator, goal, pool, 16), kept=200, jobs=jobs)
+
+
+def _fitting(evaluator: Evaluator, pool: Sequence[Constant], goal: Goal) -> tuple[Letter, ...]:
+    """The largest alphabet whose sequences of length 3 stay within `_CANDIDATES`: fewer constants, then only related letters."""
+    families, may = goal.families, sum(1 << evaluator.slots[f] for f in goal.writes if f in evaluator.slots)
+    widths = {getattr(o, "width", 0) for i in goal.instructions for o in i.operands}
+    plain = [c for c in pool if c in set(constants_of(goal.instructions)) or c in (0, 1, -1)]
+    own = {i.mnemonic for i in goal.instructions}
+    choices = [
+        alphabet(families, pool, (*ROWS, *DEEP_ROWS)),
+        alphabet(families, pool),
+        alphabet(families, plain),
+        tuple(x for x in alphabet(families, plain) if _related(x.instruction, own, widths)),
+        tuple(x for x in alphabet(families, plain) if _related(x.instruction, own, widths) and not evaluator.bind([x.instruction])[0].writes & ~may),
+        tuple(x for x in alphabet(families, plain, (*ROWS, *DEEP_ROWS)) if x.instruction.mnemonic in own and not evaluator.bind([x.instruction])[0].writes & ~may),
+    ]
+    # Two thirds of the states of level 2 are copies of cheaper ones.
+    return next((c for c in choices if len(c) ** 3 * 0.55 < _CANDIDATES), choices[-1])
+
+
+def _related(instruction: Instruction, own: set[str], widths: set[int]) -> bool:
+    width = getattr(instruction.operands[0], "width", 64) if instruction.operands else 64
+    simple = ("mov", "add", "sub", "and", "or", "xor", "lea", "neg", "not", "sbb", "cmp", "test", "inc", "dec", "shl", "shr", "sar")
+    same_kind = any(instruction.mnemonic[:3] == m[:3] for m in own)
+    return (instruction.mnemonic in simple or same_kind) and (width in widths or same_kind)
+
+
+def _revealing(evaluator: Evaluator, goal: Goal, pool: Sequence[int], n: int) -> States:
+    """
+    *n* states: a few of every search, and others that say more about the goal: those whose live results are rare.
+
+    Without them a comparison with a constant looks like a constant itself.
+    """
+    usual = search_states(len(goal.families))
+    sample = directed_states(len(goal.families), (), 2048, pool)
+    registers, flags = evaluator.run(goal.instructions, sample)
+    live = [registers[slot] & np.uint64(live_bits(goal.live, f)) for f, slot in evaluator.slots.items()]
+    results = np.stack([*live, (flags & np.uint8(goal.live >> FLAG_SHIFT & 0b111111)).astype(np.uint64)], axis=1)
+    _, inverse, counts = np.unique(results, axis=0, return_inverse=True, return_counts=True)
+    # Rare among few results (0 and 1) come up as often as common ones.
+    weights = (1.0 / counts)[inverse.ravel()]
+    rng = np.random.default_rng(SEED)
+    chosen = rng.choice(sample.n, n - _USUAL, p=weights / weights.sum())
+    return States(
+        np.concatenate([usual.registers[:, :_USUAL], sample.registers[:, chosen]], axis=1),
+        np.concatenate([usual.flags[:_USUAL], sample.flags[chosen]]),
+        np.zeros((0, n), np.uint64),
+        poison(n),
+    )
+
+
+def _target(goal: Goal) -> Target:
+    """The goal on the search's own terms; every candidate that is cheaper in some way is wanted."""
+    times = [latency_of(i) for i in goal.instructions]
+    n_bytes = size_of(goal.instructions)[0]
+    writes = goal.writes
+    live = goal.live | sum(family_mask(f) for f in (RSP,) if f in writes)
+    cost = (n_bytes, sum(t[0] for t in times), sum(t[1] for t in times) + 1)
+    return Target(goal.instructions, live, writes, fixed_families(goal.instructions) | families_in(goal.instructions) | writes, 0, cost, "goal")
+
+
+def _constants(evaluator: Evaluator, goal: Goal) -> tuple[int, ...]:
+    """Constants worth trying: the window's own, what arithmetic makes of them, and what the window does to 0 and to 1."""
+    own = [c for c in dict.fromkeys(constants_of(goal.instructions)) if isinstance(c, int)]
+    wanted = [0, 1, -1, *own]
+    wanted += [a + b for a, b in permutations(own, 2)] + [a - b for a, b in permutations(own, 2)] + [2 * c for c in own]
+    wanted += [v for c in own for v in (-c, ~c, c + 1, c - 1)]
+    wanted += _responses(evaluator, goal)
+    for c in own:
+        positive = c & (1 << 64) - 1
+        if c % 2 == 0:
+            wanted.append(c // 2)
+        if positive & (positive - 1) == 0 and positive:
+            wanted.append(positive.bit_length() - 1)
+        if positive & (positive + 1) == 0 and positive:
+            wanted.append(positive.bit_length())
+        if 0 < c < 64:
+            wanted += [1 << c, (1 << c) - 1, 32 - c, 64 - c]
+    wanted += [31, 63, 8, 16, 24]
+    return tuple(dict.fromkeys(signed(c, 64) for c in wanted))[:_MAX_CONSTANTS]
+
+
+def _responses(evaluator: Evaluator, goal: Goal) -> list[int]:
+    """Live results where all inputs are 0, and how they change where one of them is 1: offsets and multipliers."""
+    n = len(goal.families)
+    registers = np.concatenate([np.zeros((n, 1), np.uint64), np.eye(n, dtype=np.uint64)], axis=1)
+    states = States(registers, np.zeros(n + 1, np.uint8), np.zeros((0, n + 1), np.uint64), np.zeros(n + 1, np.uint64))
+    results, _ = evaluator.run(goal.instructions, states)
+    values = []
+    for family in goal.families:
+        bits = live_bits(goal.live, family)
+        if bits:
+            row = [signed(int(v & np.uint64(bits)), 32 if bits < 1 << 32 else 64) for v in results[evaluator.slots[family]]]
+            values += [row[0], *(v - row[0] for v in row[1:])]
+    return values

@@ -1,0 +1,113 @@
+"""
+Replay in the emulator: run the bytes of both sides from the same states and compare what is left.
+
+This is the independent witness. It shares no meaning with the prover: only encodings go in and machine states come out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ruledb.machine.canonical import bind, domains, example_families
+from ruledb.machine.codec import CodecError, encode
+from ruledb.machine.instruction import Instruction
+from ruledb.machine.registers import FLAG_BIT, FLAGS, N_HARDWARE, N_LANES, VIRTUAL, lane_bits
+from ruledb.machine.states import directed_states
+from ruledb.proof.oracle import STATUS_BITS, Oracle
+from ruledb.proof.prover import Counterexample
+
+__all__ = ["Outcome", "hardware_mask", "replay_counterexample", "replay_rule"]
+
+_STATES = 64
+_CONSTANTS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a replay saw: *runs* states on both sides; *differing*, a location mask over hardware families; the first such state."""
+
+    runs: int
+    differing: int
+    left: tuple[int, ...] = ()
+    right: tuple[int, ...] = ()
+
+
+def hardware_mask(mask: int, families: Sequence[int]) -> int:
+    """*mask* with the canonical registers renamed to their hardware *families*."""
+    plain = mask & ~(((1 << N_LANES * len(families)) - 1) << (N_LANES * VIRTUAL))
+    for k, family in enumerate(families):
+        plain |= (mask >> (N_LANES * (VIRTUAL + k)) & 0b1111) << (N_LANES * family)
+    return plain
+
+
+def _differing(left: np.ndarray, right: np.ndarray, mask: int) -> tuple[int, int]:
+    """Locations of *mask* in which any row differs, and the first such row."""
+    differing, first = 0, left.shape[0]
+    for family in range(N_HARDWARE):
+        for lane, (low, n) in enumerate(lane_bits):
+            bit = 1 << (N_LANES * family + lane)
+            if mask & bit:
+                rows = np.flatnonzero((left[:, family] ^ right[:, family]) >> np.uint64(low) & np.uint64((1 << n) - 1))
+                if rows.size:
+                    differing, first = differing | bit, min(first, int(rows[0]))
+    for name in FLAGS:
+        if mask & FLAG_BIT[name]:
+            rows = np.flatnonzero((left[:, 16] ^ right[:, 16]) >> np.uint64(STATUS_BITS[name]) & np.uint64(1))
+            if rows.size:
+                differing, first = differing | FLAG_BIT[name], min(first, int(rows[0]))
+    return differing, first
+
+
+def _code(instructions: Sequence[Instruction], families: Sequence[int], constants: Sequence[int]) -> bytes:
+    return b"".join(map(encode, bind(instructions, families, constants)))
+
+
+def replay_rule(oracle: Oracle, pattern: Sequence[Instruction], replacement: Sequence[Instruction], mask: int) -> Outcome:
+    """
+    Both sides from edge and random states, with several values for the constants; *mask* over canonical families.
+
+    Leave out of *mask* what the pattern does not define. ``runs == 0`` says that no constants could be encoded on both sides.
+    """
+    families = example_families((*pattern, *replacement))
+    bits = domains(pattern)
+    states = directed_states(N_HARDWARE, bits, _STATES)
+    rows = np.zeros((_STATES, 17), np.uint64)
+    rows[:, :16] = states.registers.T
+    for i, name in enumerate(FLAGS):
+        rows[:, 16] |= (states.flags >> np.uint8(i) & np.uint8(1)).astype(np.uint64) << np.uint64(STATUS_BITS[name])
+    tried = {tuple(int(v) for v in column) for column in states.constants.astype(np.int64).T[:24]} | {(1,) * len(bits), (12,) * len(bits)}
+    runs = 0
+    for constants in sorted(tried)[:: max(1, len(tried) // _CONSTANTS)]:
+        try:
+            codes = [_code(side, families, constants) for side in (pattern, replacement)]
+        except (CodecError, ValueError):
+            continue
+        left, right = (oracle.run(code, rows) for code in codes)
+        runs += _STATES
+        differing, first = _differing(left, right, hardware_mask(mask, families))
+        if differing:
+            return Outcome(runs, differing, tuple(left[first].tolist()), tuple(right[first].tolist()))
+    return Outcome(runs, 0)
+
+
+def replay_counterexample(
+    oracle: Oracle, pattern: Sequence[Instruction], replacement: Sequence[Instruction], example: Counterexample
+) -> Outcome:
+    """Both sides from the state of *example*: do its locations differ in the emulator, too?"""
+    families = example_families((*pattern, *replacement))
+    row = np.zeros((1, 17), np.uint64)
+    n_symbols = len(domains(pattern))
+    constants = [example.inputs.get(f"c{i}", 1) for i in range(n_symbols)]
+    for name, value in example.inputs.items():
+        if name in FLAGS:
+            row[0, 16] |= np.uint64(value << STATUS_BITS[name])
+        elif name[0] == "r":
+            family = int(name[1:])
+            row[0, families[family - VIRTUAL] if family >= VIRTUAL else family] = value
+    try:
+        left, right = (oracle.run(_code(side, families, constants), row) for side in (pattern, replacement))
+    except (CodecError, ValueError):
+        return Outcome(0, 0)
+    differing, _ = _differing(left, right, hardware_mask(example.locations, families))
+    return Outcome(1, differing, tuple(left[0].tolist()), tuple(right[0].tolist()))
