@@ -13,10 +13,10 @@ import iced_x86 as iced
 from iced_x86 import OpCodeOperandKind, OpKind
 
 from ruledb.machine.codec_decode import decode
-from ruledb.machine.codec_operands import ICED_REGISTERS, KNOWN_MNEMONICS, MNEMONIC_NAMES, members, memory_bits
+from ruledb.machine.codec_operands import ICED_REGISTERS, KNOWN_MNEMONICS, MNEMONIC_NAMES, members, memory_bits, to_instruction
 from ruledb.machine.constant import signed
 from ruledb.machine.instruction import Imm, Instruction, Label, Mem, Operand, instruction_text, registers_of
-from ruledb.machine.registers import Register, register_named
+from ruledb.machine.registers import RBX, Register, register_named
 
 __all__ = ["CodecError", "UnknownMnemonic", "encode", "encode_at", "normalise"]
 
@@ -92,6 +92,47 @@ def _candidates() -> dict[str, tuple[_Candidate, ...]]:
     return {name: tuple(candidates) for name, candidates in found.items()}
 
 
+_FIXED = frozenset(slot.fixed for slot in _slots().values() if slot.fixed is not None)
+
+
+def _shape(operand: Operand) -> Operand:
+    """One operand for all those that fit the same slots, whatever their values."""
+    match operand:
+        case Register(width=width):
+            return operand if operand in _FIXED else Register(RBX, width)
+        case Mem(width=width):
+            return Mem(width=width)
+        case Imm():
+            return Imm(0)
+        case Label():
+            return Label("")
+    return operand
+
+
+@lru_cache(maxsize=1 << 14)
+def _fitting(name: str, shapes: tuple[Operand, ...]) -> tuple[_Candidate, ...]:
+    """The encodings of *name* whose slots take operands of *shapes*."""
+    return tuple(
+        candidate
+        for candidate in _candidates().get(name, ())
+        if len(candidate.slots) == len(shapes)
+        and all(_takes(slot, shape, candidate.memory_bits) for slot, shape in zip(candidate.slots, shapes, strict=True))
+    )
+
+
+def _takes(slot: _Slot, shape: Operand, bits: int) -> bool:
+    match shape:
+        case Register(width=width):
+            return shape == slot.fixed or width == slot.register_bits
+        case Imm():
+            return slot.immediate is not None
+        case Mem(width=width):
+            return slot.memory and width in (0, bits)
+        case Label():
+            return slot.branch
+    return False
+
+
 _COMMUTATIVE = frozenset({"xchg", "test"})
 """Two operands whose order means nothing, though an encoding has only one order."""
 
@@ -133,7 +174,7 @@ def encode_at(instruction: Instruction, address: int) -> bytes:
     found = [
         (len(code), order, candidate.code, width, code)
         for order, operands in enumerate(orders)
-        for candidate in _candidates().get(name, ())
+        for candidate in _fitting(name, tuple(map(_shape, operands)))
         for code, width in _attempt(candidate, Instruction(instruction.mnemonic, operands), prefixes, address)
     ]
     if not found:
@@ -181,9 +222,7 @@ def _label_address(label: Label) -> int | None:
 
 
 def _attempt(candidate: _Candidate, instruction: Instruction, prefixes: list[str], address: int) -> Iterator[tuple[bytes, int]]:
-    """The bytes and the memory width of *instruction* in one encoding, if it exists there."""
-    if len(candidate.slots) != len(instruction.operands):
-        return
+    """The bytes and the memory width of *instruction* in one encoding that fits its shape, if it exists there."""
     raw = iced.Instruction()
     raw.code = candidate.code
     expected: list[Operand] = []
@@ -200,8 +239,8 @@ def _attempt(candidate: _Candidate, instruction: Instruction, prefixes: list[str
     except ValueError:
         return
     code = encoder.take_buffer()
-    decoded = next(decode(code, address))
-    if decoded.length == len(code) and decoded.instruction == Instruction(instruction.mnemonic, tuple(expected)):
+    again = iced.Decoder(64, code, ip=address).decode()
+    if again.len == len(code) and to_instruction(again) == Instruction(instruction.mnemonic, tuple(expected)):
         yield code, next((o.width for o in expected if isinstance(o, Mem)), 0)
 
 
@@ -220,7 +259,7 @@ def _set_prefix(raw: iced.Instruction, prefix: str) -> None:
 def _fill(raw: iced.Instruction, index: int, slot: _Slot, operand: Operand, bits: int) -> Operand | None:
     """Put *operand* into *slot* of *raw*. Returns the operand as decoding should show it, or None where it does not fit."""
     match operand:
-        case Register(width=width) if operand == slot.fixed or width == slot.register_bits:
+        case Register():
             raw.set_op_kind(index, OpKind.REGISTER)
             raw.set_op_register(index, ICED_REGISTERS[operand])
             return operand
@@ -231,12 +270,12 @@ def _fill(raw: iced.Instruction, index: int, slot: _Slot, operand: Operand, bits
             raw.set_op_kind(index, slot.immediate)
             raw.set_immediate_i64(index, acting)
             return Imm(acting)
-        case Mem(displacement=int(displacement)) if slot.memory and operand.width in (0, bits):
+        case Mem(displacement=int(displacement)):
             raw.set_op_kind(index, OpKind.MEMORY)
             _fill_memory(raw, operand, displacement)
             scale = operand.scale if operand.index is not None else 1
             return replace(operand, scale=scale, displacement=signed(displacement, 64), width=bits)
-        case Label() if slot.branch and (target := _label_address(operand)) is not None:
+        case Label() if (target := _label_address(operand)) is not None:
             raw.set_op_kind(index, OpKind.NEAR_BRANCH64)
             raw.near_branch64 = target & _MASK
             return Label(f"{target & _MASK:#x}")
