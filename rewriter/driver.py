@@ -208,6 +208,8 @@ def _pass(program: Program, live: Liveness, index: RuleIndex, markers: set[int],
 def _settle(block: Block, live: Liveness, index: RuleIndex, skip: Sequence[tuple[int, int]]) -> _Settled:
     """Rewrite *block* until no rule lowers its cost."""
     settled = _Settled()
+    if not any(map(index.usable, block.instructions)):
+        return settled
     while True:
         candidates, refused = _candidates(block, live, index, skip)
         made = next(

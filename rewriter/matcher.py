@@ -154,7 +154,8 @@ class RuleIndex:
                 yield self._option(rule, canonical, decoded, instructions)
 
     def _option(self, rule: Rule, canonical: Canonical, decoded: Sequence[Decoded], before: tuple[Instruction, ...]) -> Option | Refusal:
-        constants, families = canonical.constants, canonical.families
+        families = canonical.families
+        constants = [c for c in canonical.constants if isinstance(c, int)]  # all are: what was decoded has no symbols
         if any(signed(value, bits) != value for value, bits in zip(constants, rule.constant_bits, strict=True)):
             return Refusal("constant")
         if not _has_high_bytes(rule.replacement, families):
@@ -240,7 +241,7 @@ def _is_supported(rule: Rule) -> bool:
     """
     conditions = (rule.assumes, rule.guards, rule.facts, rule.positions, rule.branch)
     sides = (*rule.pattern, *rule.replacement)
-    places = [o for i in sides for o in i.operands if isinstance(o, Label) or (isinstance(o, Mem) and (o.width or o.rip))]
+    places = [o for i in sides for o in i.operands if isinstance(o, Label) or (isinstance(o, Mem) and (i.mnemonic != "lea" or o.rip))]
     return (
         rule.policy in _POLICIES
         and rule.march in MARCHES
