@@ -5,7 +5,7 @@ Length 1 and 2 are searched with everything; length 3 with what fits a number of
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import permutations
 from time import monotonic
 
@@ -16,9 +16,10 @@ from ruledb.machine.canonical import families_in, fixed_families
 from ruledb.machine.codec import CodecError, normalise
 from ruledb.machine.constant import Constant, signed
 from ruledb.machine.instruction import Instruction, constants_of
-from ruledb.machine.registers import FLAG_SHIFT, FLAGS, RCX, RSP, family_mask, families_of
+from ruledb.machine.registers import ALL_FLAGS, FLAG_SHIFT, FLAGS, RCX, RSP, family_mask, families_of
 from ruledb.machine.states import SEED, States, directed_states, poison
 from ruledb.proof.prover import Counterexample, Proved, Prover, Refuted, Undecided, written_families
+from ruledb.search.agreement import agreeing
 from ruledb.search.alphabet import DEEP_ROWS, ROWS, Letter, alphabet
 from ruledb.search.enumerator import Enumeration
 from ruledb.search.evaluate import Evaluator
@@ -26,7 +27,7 @@ from ruledb.search.kernels import KernelLibrary
 from ruledb.search.states import search_states
 from ruledb.search.targets import Target, live_bits
 
-__all__ = ["COSTS", "Goal", "Improvement", "agree", "improve"]
+__all__ = ["COSTS", "Goal", "Improvement", "improve"]
 
 _MAX_CONSTANTS = 24
 _CANDIDATES = 4_000_000_000
@@ -121,11 +122,12 @@ def _proved(
     """Test, then prove, the candidates, cheapest first."""
     evaluator = Evaluator(library, goal.families)
     states = directed_states(len(goal.families), (), 1024, _constants(evaluator, goal))
+    named = sum(map(family_mask, goal.families)) | ALL_FLAGS
     prover, tried = Prover(), 0
     for sequence in sorted(found, key=lambda s: (found[s], len(s), str(s))):
         if tried >= _PROOFS or monotonic() > deadline:
             return Improvement(None, None, *searched, complete=False, reason=reason or "no candidate was proved within the limits")
-        if not agree(evaluator, goal.instructions, sequence, goal.live, states):
+        if goal.live & named & ~agreeing(evaluator, goal.instructions, sequence, states):
             continue
         tried += 1
         match prover.prove(goal.instructions, sequence, goal.live, plausible=0, scratch=goal.scratch):
@@ -150,26 +152,6 @@ def _with(states: States, families: Sequence[int], example: Counterexample) -> S
         np.concatenate([states.constants, np.zeros((states.constants.shape[0], 1), np.uint64)], axis=1),
         np.concatenate([states.poison, states.poison[:1]]),
     )
-
-
-def agree(evaluator: Evaluator, left: Sequence[Instruction], right: Sequence[Instruction], live: int, states: States) -> bool:
-    """
-    Whether *right* agrees with *left* on *states* in all *live* registers and flags.
-
-    Undefined values are run once as zeros and once as ones: what differs between the two is undefined, on the left need not
-    agree, and on the right never agrees with what the left defines.
-    """
-    (zeros, ones), (other_zeros, other_ones) = (
-        [evaluator.run(side, replace(states, poison=np.full(states.n, undefined, np.uint64))) for undefined in (0, (1 << 64) - 1)]
-        for side in (left, right)
-    )
-    for family, slot in evaluator.slots.items():
-        care = np.uint64(live_bits(live, family)) & ~(zeros[0][slot] ^ ones[0][slot])
-        wrong = (zeros[0][slot] ^ other_zeros[0][slot]) | (zeros[0][slot] ^ other_ones[0][slot])
-        if (wrong & care).any():
-            return False
-    care_flags = np.uint8(live >> FLAG_SHIFT & 0b111111) & ~(zeros[1] ^ ones[1])
-    return not (((zeros[1] ^ other_zeros[1]) | (zeros[1] ^ other_ones[1])) & care_flags).any()
 
 
 def _stages(library: KernelLibrary, goal: Goal, length: int, jobs: int) -> Iterator[tuple[int, Enumeration]]:

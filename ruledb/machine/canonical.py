@@ -57,7 +57,7 @@ class Canonical:
 
     instructions: tuple[Instruction, ...]
     families: tuple[int, ...]
-    constants: tuple[int, ...]
+    constants: tuple[Constant, ...]
 
     @property
     def text(self) -> str:
@@ -106,10 +106,14 @@ def rename(
 
 
 def canonicalise(instructions: Sequence[Instruction], *, literal: bool = False) -> Canonical | None:
-    """The canonical form of concrete *instructions*, or None where it needs more than `MAX_REGISTERS` names."""
+    """
+    The canonical form of *instructions*, or None where it needs more than `MAX_REGISTERS` names.
+
+    A part of a canonical sequence has a canonical form, too: its registers and symbols are renamed.
+    """
     fixed = fixed_families(instructions)
     names: dict[int, int] = {}
-    symbols: dict[int, int] = {}
+    symbols: dict[Constant, int] = {}
 
     def register(r: Register) -> Register:
         if r.family in fixed:
@@ -117,9 +121,8 @@ def canonicalise(instructions: Sequence[Instruction], *, literal: bool = False) 
         return Register(VIRTUAL + names.setdefault(r.family, len(names)), r.width, r.high)
 
     def constant(value: Constant) -> Constant:
-        if not isinstance(value, int):
-            raise TypeError(f"canonicalise: {value!r} is not a number; the sequence is canonical already")
-        return value if literal or value in LITERALS else Symbol(symbols.setdefault(value, len(symbols)))
+        is_literal = isinstance(value, int) and (literal or value in LITERALS)
+        return value if is_literal else Symbol(symbols.setdefault(value, len(symbols)))
 
     # Names may run past the last one before we know; `Register` would refuse them.
     n_names = len({r.family for i in instructions for o in i.operands for r in registers_of(o)} - fixed)

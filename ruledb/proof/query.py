@@ -117,7 +117,7 @@ def build(environment: Environment, pattern: Sequence[Instruction], replacement:
     for name in FLAGS:
         compare(FLAG_BIT[name], name, flag_term(t, left, name), flag_term(t, right, name))
     always = m.And([*_limits(t, pattern), *left_equations, *right_equations])
-    free = m.And(always, *by_location.values()).get_free_variables()
+    free = environment.fvo.get_free_variables(m.And(always, *by_location.values()))
     inputs = sorted((s for s in free if "!" not in s.symbol_name()), key=lambda s: s.symbol_name())
     undefined = sum(FLAG_BIT[k] if isinstance(k, str) else family_mask(k) for k in left.defined)
     return Query(environment, always, by_location, tuple(inputs), sum(by_location) & ~undefined)

@@ -13,11 +13,11 @@ from ruledb.machine.canonical import bind, domains, example_families
 from ruledb.machine.codec import CodecError, encode
 from ruledb.machine.instruction import Instruction
 from ruledb.machine.registers import FLAG_BIT, FLAGS, N_HARDWARE, N_LANES, VIRTUAL, lane_bits
-from ruledb.machine.states import directed_states
-from ruledb.proof.oracle import STATUS_BITS, Oracle
+from ruledb.machine.states import Flags, Words, directed_states
+from ruledb.proof.oracle import STATUS_BITS, Oracle, flag_column, rflags_column
 from ruledb.proof.prover import Counterexample
 
-__all__ = ["Outcome", "hardware_mask", "replay_counterexample", "replay_rule"]
+__all__ = ["Outcome", "hardware_mask", "packed_flags", "replay_counterexample", "replay_rule", "rflags_of"]
 
 _STATES = 64
 _CONSTANTS = 6
@@ -39,6 +39,17 @@ def hardware_mask(mask: int, families: Sequence[int]) -> int:
     for k, family in enumerate(families):
         plain |= (mask >> (N_LANES * (VIRTUAL + k)) & 0b1111) << (N_LANES * family)
     return plain
+
+
+def rflags_of(flags: Flags) -> Words:
+    """The oracle's rflags column of packed flags (bit i is flag i of `FLAGS`)."""
+    return rflags_column({name: flags >> np.uint8(i) & np.uint8(1) for i, name in enumerate(FLAGS)}, flags.shape[0])
+
+
+def packed_flags(rows: Words) -> Flags:
+    """Packed flags of the oracle's rows."""
+    packed = sum(flag_column(rows, name) << np.uint64(i) for i, name in enumerate(FLAGS))
+    return np.asarray(packed, np.uint8)
 
 
 def _differing(left: np.ndarray, right: np.ndarray, mask: int) -> tuple[int, int]:
@@ -74,8 +85,7 @@ def replay_rule(oracle: Oracle, pattern: Sequence[Instruction], replacement: Seq
     states = directed_states(N_HARDWARE, bits, _STATES)
     rows = np.zeros((_STATES, 17), np.uint64)
     rows[:, :16] = states.registers.T
-    for i, name in enumerate(FLAGS):
-        rows[:, 16] |= (states.flags >> np.uint8(i) & np.uint8(1)).astype(np.uint64) << np.uint64(STATUS_BITS[name])
+    rows[:, 16] = rflags_of(states.flags)
     tried = {tuple(int(v) for v in column) for column in states.constants.astype(np.int64).T[:24]} | {(1,) * len(bits), (12,) * len(bits)}
     runs = 0
     for constants in sorted(tried)[:: max(1, len(tried) // _CONSTANTS)]:

@@ -96,7 +96,7 @@ def _meaning(terms: Terms, instruction: Instruction) -> _Meaning:
     state = run(terms, (instruction,), initial_state(terms), is_pattern=False)
     registers = {f: t for f, t in sorted(state.registers.items()) if not (t.is_symbol() and t.symbol_name() == f"r{f}")}
     flags = {f: t for f, t in state.flags.items() if not (t.is_symbol() and t.symbol_name() == f)}
-    names = {v.symbol_name() for t in (*registers.values(), *flags.values()) for v in t.get_free_variables()}
+    names = {name for t in (*registers.values(), *flags.values()) for name in terms.names(t)}
     inputs = tuple(sorted(int(n[1:]) for n in names if n[0] == "r" and n[1:].isdigit()))
     if len(inputs) > MAX_INPUTS or len(registers) > MAX_OUTPUTS:
         raise ValueError(f"{instruction_text(instruction)}: {len(inputs)} inputs, {len(registers)} outputs: more than a kernel has")

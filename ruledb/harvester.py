@@ -1,0 +1,153 @@
+"""
+Harvest: the windows of a binary in canonical form, with what is live behind them and how often they were seen.
+
+Only windows that could be improved as a whole are kept: register-only, modelled, and *connected* (every instruction
+depends on another, or overwrites its result). Of independent instructions each is a window of its own.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from ruledb.machine.blocks import read_program
+from ruledb.machine.canonical import Canonical, canonicalise, families_in, to_canonical_mask
+from ruledb.machine.codec import Decoded
+from ruledb.machine.elf import ElfError, parse
+from ruledb.machine.instruction import Instruction, registers_of
+from ruledb.machine.liveness import live_out
+from ruledb.machine.registers import ALL_FLAGS, RSP, families_of, family_mask
+from ruledb.machine.window import windows
+from ruledb.semantics.forms import barrier
+from ruledb.semantics.symbolic import reads_and_writes
+
+__all__ = ["MAX_FAMILIES", "Harvest", "Sighting", "elf_files", "harvest", "is_connected", "is_usable", "live_of"]
+
+MAX_FAMILIES = 4
+"""Registers of a harvested window, named and implicit ones together: what a search has slots for."""
+
+
+@dataclass(slots=True)
+class Sighting:
+    """One canonical window under one live-out set: how often, and where first (address, constants)."""
+
+    count: int
+    address: int
+    constants: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Harvest:
+    """What one binary holds. *windows*: (canonical text, is literal) → live mask over canonical families → sighting."""
+
+    sha256: str
+    n_bytes: int
+    n_instructions: int = 0
+    n_functions: int = 0
+    opaque: dict[str, int] = field(default_factory=dict)
+    windows: dict[tuple[str, bool], dict[int, Sighting]] = field(default_factory=dict)
+
+
+def elf_files(paths: Sequence[Path]) -> Iterator[Path]:
+    """
+    Regular files below *paths*, each once, in order of name; what is no ELF file is the reader's business.
+
+    Raises:
+        FileNotFoundError: A path does not exist.
+    """
+    seen: set[Path] = set()
+    for path in paths:
+        if not path.exists():
+            raise FileNotFoundError(f"{path}: no such file or directory; expected a binary or a folder of binaries")
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            real = file.resolve()
+            if file.is_file() and real not in seen:
+                seen.add(real)
+                yield file
+
+
+@lru_cache(maxsize=1 << 16)
+def is_usable(instruction: Instruction) -> bool:
+    """Whether a harvested window may hold *instruction*: it is modelled and leaves the stack pointer alone."""
+    names_stack = any(r.family == RSP for o in instruction.operands for r in registers_of(o))
+    return not names_stack and barrier(instruction) is None
+
+
+@lru_cache(maxsize=1 << 16)
+def _effects(instruction: Instruction) -> tuple[int, int]:
+    """Masks of what is read and may be written, registers as whole families."""
+    reads, writes, _ = reads_and_writes(instruction)
+    return tuple(sum(map(family_mask, families_of(m))) | m & ALL_FLAGS for m in (reads, writes))  # type: ignore[return-value]  # two
+
+
+def is_connected(instructions: Sequence[Instruction]) -> bool:
+    """Whether every instruction is joined to the others by a result that is read or overwritten."""
+    effects = [_effects(i) for i in instructions]
+    reached, frontier = {0}, [0]
+    while frontier:
+        i = frontier.pop()
+        for j in range(len(effects)):
+            if j not in reached and _joined(effects[min(i, j)], effects[max(i, j)]):
+                reached.add(j)
+                frontier.append(j)
+    return len(reached) == len(effects)
+
+
+def _joined(first: tuple[int, int], second: tuple[int, int]) -> bool:
+    return bool(first[1] & second[0] or first[1] & second[1] & ~ALL_FLAGS)
+
+
+def live_of(canonical: Canonical, live: int) -> int:
+    """The part of *live* that a replacement could spoil: lanes of written families, in canonical names, and flags."""
+    written = 0
+    for instruction in canonical.instructions:
+        written |= _effects(instruction)[1]
+    return to_canonical_mask(live, canonical, written | ALL_FLAGS)
+
+
+def harvest(path: Path, longest: int) -> Harvest:
+    """
+    The windows of at most *longest* instructions of the ELF file at *path*.
+
+    Raises:
+        ElfError: It is no readable x86-64 ELF file.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as problem:
+        raise ElfError(f"{path}: cannot read it ({problem.strerror})") from None
+    program = read_program(parse(data, str(path)))
+    liveness = live_out(program)
+    found = Harvest(hashlib.sha256(data).hexdigest(), len(data), opaque=dict(program.opaque_counts()))
+    found.n_functions = len(program.functions)
+    forms: dict[tuple[bytes, ...], tuple[Canonical, ...]] = {}
+
+    def usable(decoded: Decoded) -> bool:
+        return is_usable(decoded.instruction)
+
+    for block in program.open_blocks():
+        found.n_instructions += len(block.instructions)
+        for window in windows(block, liveness.after(block), longest, usable):
+            raw = tuple(d.code for d in window.decoded)
+            if raw not in forms:
+                forms[raw] = _forms(window.instructions)
+            for literal, canonical in enumerate(forms[raw]):
+                live = live_of(canonical, window.live_out)
+                lives = found.windows.setdefault((canonical.text, bool(literal)), {})
+                if live in lives:
+                    lives[live].count += 1
+                else:
+                    lives[live] = Sighting(1, window.start, tuple(c for c in canonical.constants if isinstance(c, int)))
+    return found
+
+
+def _forms(instructions: tuple[Instruction, ...]) -> tuple[Canonical, ...]:
+    """The symbolic form and, where it has constants, the literal one; none where the window is not worth keeping."""
+    if len(families_in(instructions)) > MAX_FAMILIES or not is_connected(instructions):
+        return ()
+    symbolic = canonicalise(instructions)
+    literal = canonicalise(instructions, literal=True)
+    if symbolic is None or literal is None:
+        return ()
+    return (symbolic, literal) if symbolic.constants else (symbolic,)
