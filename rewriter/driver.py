@@ -116,6 +116,10 @@ class _Settled:
     refused: list[str] = field(default_factory=list)
 
 
+_Known = dict[int, tuple[tuple[int, ...], list[str]]]
+"""Start of a block that settled without edits → its end and what was live behind it, and its refusals."""
+
+
 def rewrite(data: bytes, rules: Iterable[Rule], options: Options | None = None, name: str = "image") -> Result:
     """
     The program or library *data*, which messages call *name*, with *rules* applied wherever that is sound and cheaper.
@@ -133,6 +137,7 @@ def rewrite(data: bytes, rules: Iterable[Rule], options: Options | None = None, 
     opaque: Counter[str] = Counter()
     taken: list[Candidate] = []
     refused: list[str] = []
+    known: _Known = {}
     passes = 0
     is_settled = False
     while not is_settled and passes < _MOST_PASSES:
@@ -141,15 +146,16 @@ def rewrite(data: bytes, rules: Iterable[Rule], options: Options | None = None, 
             if image.kind == "relocatable":
                 raise ElfError(f"{name}: is an object file; expected a linked program or shared library: link it first")
             program = read_program(image)
-            markers = {b.function for b in program.open_blocks() if has_marker(b)}
+            closed = _closed(program)
         with _timed(seconds, "liveness"):
             live = live_out(program, options.abi)
         with _timed(seconds, "match"):
-            settled = _pass(program, live, index, markers, _ranges(image, options.skip))
+            blocks = (block for block in program.open_blocks() if block.function not in closed)
+            settled = _pass(blocks, live, index, _ranges(image, options.skip), known)
         with _timed(seconds, "patch"):
             data = apply(image, settled.edits) if settled.edits else data
         if first is None:
-            first, opaque = program, program.opaque_counts() + Counter({"marker": len(markers)})
+            first, opaque = program, program.opaque_counts() + Counter(closed.values())
         taken.extend(settled.taken)
         refused = settled.refused
         is_settled = not settled.edits
@@ -193,12 +199,28 @@ def _ranges(image: Image, skip: Iterable[str]) -> list[tuple[int, int]]:
     return ranges
 
 
-def _pass(program: Program, live: Liveness, index: RuleIndex, markers: set[int], skip: Sequence[tuple[int, int]]) -> _Settled:
+def _closed(program: Program) -> dict[int, str]:
+    """
+    Functions that could be read but are left alone, with the reason: at requests to simulators and at probes of tracers,
+    registers are read that no instruction reads.
+    """
+    closed = {block.function: "marker" for block in program.open_blocks() if has_marker(block)}
+    probed = (program.function_at(address) for address in program.image.probes)
+    return closed | {f.start: "probe" for f in probed if f is not None and f.start not in program.opaque}
+
+
+def _pass(blocks: Iterable[Block], live: Liveness, index: RuleIndex, skip: Sequence[tuple[int, int]], known: _Known) -> _Settled:
+    """One pass over *blocks*. What settled at once in an earlier pass, and is as it was then, is *known* to be settled."""
     total = _Settled()
-    for block in program.open_blocks():
-        if block.function in markers:
+    for block in blocks:
+        place = (block.end, live.exit[block.start], live.before_last[block.start])
+        old_place, refused = known.get(block.start, ((), []))
+        if old_place == place:
+            total.refused += refused
             continue
         settled = _settle(block, live, index, skip)
+        if not settled.edits:
+            known[block.start] = place, settled.refused
         total.edits += settled.edits
         total.taken += settled.taken
         total.refused += settled.refused

@@ -34,8 +34,8 @@ def test_a_program_is_rewritten_beside_the_input(peephole, program, corpus, run)
 
 
 BAD_INPUTS = {
-    "empty": (lambda data: b"", "is empty"),
-    "text": (lambda data: b"hello\n", "is not an ELF file"),
+    "empty": (lambda _: b"", "is empty"),
+    "text": (lambda _: b"hello\n", "is not an ELF file"),
     "cut": (lambda data: data[:40], "is cut short within its ELF header (40 of 64 bytes)"),
     "cut later": (lambda data: data[:1000], "is cut short: a segment ends at byte"),
     "32-bit": (lambda data: poked(data, 4, b"\1"), "is a 32-bit ELF file"),
@@ -84,7 +84,7 @@ def test_an_object_file_is_refused(peephole, build):
     [
         (lambda text: text[:-20], "the rules do not match their SHA-256 (cut short or changed)"),
         (lambda text: text.replace(f"ruledb-rules {FORMAT}", "ruledb-rules 99"), f"rule format 99, expected {FORMAT}"),
-        (lambda text: "", "not a rule file"),
+        (lambda _: "", "not a rule file"),
     ],
 )
 def test_bad_rule_files_are_refused(peephole, program, tmp_path, change, reason):
