@@ -17,7 +17,7 @@ from ruledb.machine.states import Flags, Words, directed_states
 from ruledb.proof.oracle import STATUS_BITS, Oracle, flag_column, rflags_column
 from ruledb.proof.prover import Counterexample
 
-__all__ = ["Outcome", "hardware_mask", "packed_flags", "replay_counterexample", "replay_rule", "rflags_of"]
+__all__ = ["Outcome", "differing", "hardware_mask", "packed_flags", "replay_counterexample", "replay_rule", "rflags_of"]
 
 _STATES = 64
 _CONSTANTS = 6
@@ -52,22 +52,22 @@ def packed_flags(rows: Words) -> Flags:
     return np.asarray(packed, np.uint8)
 
 
-def _differing(left: np.ndarray, right: np.ndarray, mask: int) -> tuple[int, int]:
-    """Locations of *mask* in which any row differs, and the first such row."""
-    differing, first = 0, left.shape[0]
+def differing(left: Words, right: Words, mask: int) -> tuple[int, int]:
+    """Locations of *mask* (hardware families) in which any row of the oracle differs, and the first such row."""
+    found, first = 0, left.shape[0]
     for family in range(N_HARDWARE):
         for lane, (low, n) in enumerate(lane_bits):
             bit = 1 << (N_LANES * family + lane)
             if mask & bit:
                 rows = np.flatnonzero((left[:, family] ^ right[:, family]) >> np.uint64(low) & np.uint64((1 << n) - 1))
                 if rows.size:
-                    differing, first = differing | bit, min(first, int(rows[0]))
+                    found, first = found | bit, min(first, int(rows[0]))
     for name in FLAGS:
         if mask & FLAG_BIT[name]:
             rows = np.flatnonzero((left[:, 16] ^ right[:, 16]) >> np.uint64(STATUS_BITS[name]) & np.uint64(1))
             if rows.size:
-                differing, first = differing | FLAG_BIT[name], min(first, int(rows[0]))
-    return differing, first
+                found, first = found | FLAG_BIT[name], min(first, int(rows[0]))
+    return found, first
 
 
 def _code(instructions: Sequence[Instruction], families: Sequence[int], constants: Sequence[int]) -> bytes:
@@ -95,9 +95,9 @@ def replay_rule(oracle: Oracle, pattern: Sequence[Instruction], replacement: Seq
             continue
         left, right = (oracle.run(code, rows) for code in codes)
         runs += _STATES
-        differing, first = _differing(left, right, hardware_mask(mask, families))
-        if differing:
-            return Outcome(runs, differing, tuple(left[first].tolist()), tuple(right[first].tolist()))
+        found, first = differing(left, right, hardware_mask(mask, families))
+        if found:
+            return Outcome(runs, found, tuple(left[first].tolist()), tuple(right[first].tolist()))
     return Outcome(runs, 0)
 
 
@@ -119,5 +119,5 @@ def replay_counterexample(
         left, right = (oracle.run(_code(side, families, constants), row) for side in (pattern, replacement))
     except (CodecError, ValueError):
         return Outcome(0, 0)
-    differing, _ = _differing(left, right, hardware_mask(example.locations, families))
-    return Outcome(1, differing, tuple(left[0].tolist()), tuple(right[0].tolist()))
+    found, _ = differing(left, right, hardware_mask(example.locations, families))
+    return Outcome(1, found, tuple(left[0].tolist()), tuple(right[0].tolist()))

@@ -45,7 +45,7 @@ _CMOV = tuple(f"cmov{c}" for c in CONDITIONS)
 
 ROWS = (
     Row(("mov",), "r,other"),
-    Row(("add", "sub", "and", "or", "xor", "adc", "sbb", "cmp", "test", "imul"), "r,r"),
+    Row(("xor", "add", "sub", "and", "or", "adc", "sbb", "cmp", "test", "imul"), "r,r"),
     Row(("xchg",), "pair"),
     Row(("mov", "add", "sub", "and", "or", "xor", "adc", "sbb", "cmp"), "r,imm"),
     Row(("test",), "r,wide imm"),
