@@ -1,7 +1,7 @@
 """What a user asks about a window: assembly text, live-out lists and scratch registers, read into values."""
 
-from ruledb.machine.codec import CodecError, normalise
-from ruledb.machine.instruction import Instruction, Label, Mem, SyntaxProblem, parse_sequence
+from ruledb.machine.codec import CodecError, UnknownMnemonic, normalise
+from ruledb.machine.instruction import Instruction, Label, Mem, Other, SyntaxProblem, parse_sequence
 from ruledb.machine.registers import ALL_FLAGS, FLAG_BIT, RSP, family_mask, families_of, parse_mask
 from ruledb.proof.prover import written_families
 from ruledb.semantics.forms import barrier
@@ -26,9 +26,18 @@ def read_window(text: str) -> tuple[Instruction, ...]:
         raise RequestError(f"{problem}") from None
     if not parsed:
         raise RequestError("no instruction given; expected Intel syntax such as 'mov eax, ebx; add eax, 1', or - for standard input")
+    return tuple(map(_normal, parsed))
+
+
+def _normal(instruction: Instruction) -> Instruction:
+    """The instruction as the decoder would give it; one that is real, but not for our encoder, as it stands."""
     try:
-        return tuple(i if any(isinstance(o, Label) for o in i.operands) else normalise(i) for i in parsed)
+        return normalise(instruction)
+    except UnknownMnemonic as problem:
+        raise RequestError(f"{problem}; expected an x86-64 instruction") from None
     except CodecError as problem:
+        if any(isinstance(o, Label | Other) for o in instruction.operands):
+            return instruction
         raise RequestError(f"{problem}") from None
 
 

@@ -20,7 +20,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import llvmlite
@@ -251,7 +250,7 @@ class KernelLibrary:
             module, facts = build()
             binary = self._object(str(module))
             if stored is not None:
-                _write_whole(stored, json.dumps(facts).encode() + b"\n" + binary)
+                write_whole(stored, json.dumps(facts).encode() + b"\n" + binary)
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(binary))
         self._engine.finalize_object()
         return facts
@@ -266,10 +265,3 @@ class KernelLibrary:
         builder.getModulePassManager().run(module, builder)
         return bytes(self._machine.emit_object(module))
 
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that nobody ever reads half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        file.write(content)
-    Path(file.name).replace(path)

@@ -1,0 +1,5 @@
+"""``python -m ruledb``."""
+
+from ruledb.cli import main
+
+main()
