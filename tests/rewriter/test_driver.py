@@ -1,6 +1,8 @@
 """Whole binaries: they still do the same, and only planned bytes change."""
 
 from collections import Counter
+from contextlib import suppress
+from random import Random
 
 import pytest
 from sample_rules import CLEAR, RULES, rule
@@ -64,11 +66,12 @@ def test_differences_lie_in_functions_and_decode(rewritten, corpus):
 
 
 def test_rewriting_the_output_changes_nothing(rewritten):
-    """The result is a fixpoint."""
+    """The result is a fixpoint, and what was refused in the end is what a fresh run refuses."""
     for name in list(rewritten)[::4]:
         _, result = rewritten[name]
         again = rewrite(result.data, RULES)
         assert (name, again.rewrites, again.data == result.data) == (name, (), True)
+        assert again.refused == result.refused
 
 
 @pytest.mark.parametrize("cost", ["size", "time"])
@@ -236,6 +239,41 @@ def test_functions_with_simulator_requests_are_left_alone(build, marker):
     result = rewrite(path.read_bytes(), RULES)
     assert result.opaque["marker"] == 1
     assert [r for r in result.rewrites if main.address <= r.address < main.address + main.size] == []
+
+
+PROBED = """
+int main(void)
+{
+    int r = 0;
+    __asm__ volatile ("990: nop\\n\\t"
+        ".pushsection .note.stapsdt,\\"\\",\\"note\\"\\n\\t.balign 4\\n\\t.4byte 8, 992f-991f, 3\\n\\t.asciz \\"stapsdt\\"\\n"
+        "991: .8byte 990b, 0, 0\\n\\t.asciz \\"p\\"\\n\\t.asciz \\"n\\"\\n\\t.asciz \\"-4@%%eax\\"\\n992: .balign 4\\n\\t.popsection"
+        :: "a" (0));
+    return r;
+}
+"""
+
+
+def test_functions_with_probes_are_left_alone(build):
+    """A tracer reads registers at a probe: its function is counted, not touched."""
+    path = build(PROBED, "-O0", "-no-pie", "-fno-pie")
+    main = next(s for s in load(path).symbols if s.name == "main")
+    result = rewrite(path.read_bytes(), RULES)
+    assert result.opaque["probe"] == 1
+    assert [r for r in result.rewrites if main.address <= r.address < main.address + main.size] == []
+
+
+def test_damaged_files_are_refused_or_left_in_step(program):
+    """Whatever bytes are damaged, the file is refused as no program, or comes out with its length."""
+    random = Random(1)
+    whole = program.read_bytes()
+    for _ in range(150):
+        data = bytearray(whole)
+        for _ in range(random.choice([1, 2, 20])):
+            end = random.choice([64, 1000, len(data)])
+            data[random.randrange(end)] = random.choice([0, 1, 127, 128, 255])
+        with suppress(ElfError):
+            assert len(rewrite(bytes(data), RULES).data) == len(data)
 
 
 def test_the_scrubbing_of_secrets_stays(build, run, tmp_path):
