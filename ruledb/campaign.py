@@ -24,7 +24,7 @@ from ruledb.search.alphabet import Letter, alphabet, grammar
 from ruledb.search.enumerator import Enumeration, Match
 from ruledb.search.evaluate import Evaluator
 from ruledb.search.kernels import KernelLibrary
-from ruledb.search.states import N_FINGERPRINT, UNIVERSES, search_states
+from ruledb.search.states import N_CONSTANTS, N_FINGERPRINT, UNIVERSES, search_states
 from ruledb.search.targets import Target
 from ruledb.store.store import PendingTarget
 
@@ -110,12 +110,12 @@ class Campaign:
             naming = Naming.of(instructions, self._universe)
             assert naming is not None, "the arity fits"
             there = naming.there(instructions)
-            if not _same_as_emulator(oracle, self._evaluator, there, self._universe, states):
-                self.found.quarantined.append(p.id)
-                continue
             n_symbols = len(domains(instructions))
             cost = _cost(there, n_symbols)
-            if cost is None or n_symbols > 8:
+            if cost is None or n_symbols > N_CONSTANTS:
+                continue
+            if not _same_as_emulator(oracle, self._evaluator, there, self._universe, states):
+                self.found.quarantined.append(p.id)
                 continue
             fixed = frozenset(fixed_families(instructions) - {RSP})
             self._targets.append(Target(there, naming.mask(p.live), written_families(there), fixed, min(n_symbols, MAX_SYMBOLS), cost, p.text))
@@ -174,7 +174,8 @@ def _same_as_emulator(
 ) -> bool:
     """Whether kernels and emulator agree on the fingerprint states, undefined flags apart. The emulator runs the bytes."""
     n_symbols = len(domains(instructions))
-    few = States(*(a[..., :N_FINGERPRINT] for a in (states.registers.copy(), states.flags, states.constants, states.poison)))
+    n = N_FINGERPRINT
+    few = States(np.ascontiguousarray(states.registers[:, :n]), states.flags[:n], states.constants[:, :n], states.poison[:n])
     registers, flags = evaluator.run(instructions, few)
     care = ~undefined_flags(evaluator, instructions, few) & np.uint8((1 << len(FLAGS)) - 1)
     for k in range(N_FINGERPRINT):

@@ -93,18 +93,18 @@ def _search(left: Sequence[Instruction], right: Sequence[Instruction], live: int
     """The first of *rows* on which the emulator sees a live location differ."""
     oracle = Oracle()
     try:
-        after = [oracle.run(b"".join(map(encode, side)), rows) for side in (left, right)]
+        one, other = (oracle.run(b"".join(map(encode, side)), rows) for side in (left, right))
     except (CodecError, OracleFault):
         return None
-    found, first = differing(*after, live)
+    found, first = differing(one, other, live)
     if not found:
         return None
     return Answer(
         "different",
         f"differs in {mask_text(found)}",
         tuple(rows[first].tolist()),
-        tuple(after[0][first].tolist()),
-        tuple(after[1][first].tolist()),
+        tuple(one[first].tolist()),
+        tuple(other[first].tolist()),
         confirmed=True,
     )
 

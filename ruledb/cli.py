@@ -34,7 +34,7 @@ app.add_typer(bench_app, name="bench")
 
 REFUSED, INTERRUPTED = 2, 130
 
-_UsageError = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+_UsageError: type[Any] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 """What bad usage raises; typer carries its own click, or uses an installed one."""
 
 Database = Annotated[str | None, typer.Option("--db", metavar="URL", help="Database; default $RULEDB_URL, else a file of yours.")]
@@ -297,7 +297,7 @@ def _one_line() -> Iterator[None]:
     except OSError as problem:
         where = f"{problem.filename}: " if problem.filename else ""
         _refuse(f"{where}{problem.strerror or problem}")
-    except _UsageError as problem:
+    except _UsageError as problem:  # type: ignore[misc]  # it is an exception class
         _refuse(problem.format_message())
     except (typer.Abort, KeyboardInterrupt):
         print("ruledb: interrupted; what was stored stays, run the same command again to go on", file=sys.stderr)

@@ -21,7 +21,7 @@ from ruledb.machine.states import SEED, States, directed_states, poison
 from ruledb.proof.prover import Counterexample, Proved, Prover, Refuted, Undecided, written_families
 from ruledb.search.agreement import agreeing
 from ruledb.search.alphabet import DEEP_ROWS, ROWS, Letter, alphabet
-from ruledb.search.enumerator import Enumeration
+from ruledb.search.enumerator import Enumeration, Match
 from ruledb.search.evaluate import Evaluator
 from ruledb.search.kernels import KernelLibrary
 from ruledb.search.states import search_states
@@ -84,62 +84,89 @@ class Improvement:
 
 
 def improve(library: KernelLibrary, goal: Goal, cost: str, *, length: int, timeout_s: float, jobs: int = 1) -> Improvement:
-    """The cheapest proved replacement of *goal* under the cost model *cost*, of at most *length* instructions."""
-    deadline = monotonic() + timeout_s
-    model = COSTS[cost]
-    before = model(goal.instructions)
-    found: dict[tuple[Instruction, ...], Cost] = {}
+    """
+    The cheapest proved replacement of *goal* under the cost model *cost*, of at most *length* instructions.
+
+    A longer length is searched only where no shorter one was proved. Two thirds of the time are the search's, the rest is
+    the prover's.
+    """
+    start = monotonic()
+    task = _Task(library, goal, COSTS[cost], start + timeout_s)
     candidates = reached = 0
-    for depth, enumeration in _stages(library, goal, length, jobs):
-        if monotonic() > deadline:
-            return _proved(library, goal, found, (reached, candidates), deadline, "the time limit ended the search")
-        if depth == 0:
-            matches = enumeration.empty()
-        else:
-            matches = list(enumeration.run(depth, narrow=depth < 3))
-            candidates += enumeration.counters.by_length[depth]
+    for depths, enumeration in _stages(library, goal, length, jobs):
+        for depth in depths:
+            if monotonic() > start + timeout_s * 2 / 3:
+                return task.best(reached, candidates) or Improvement(None, None, reached, candidates, complete=False, reason=_LATE)
+            stopped = _Stop(start + timeout_s * 2 / 3)
+            matches = enumeration.empty() if depth == 0 else list(enumeration.run(depth, narrow=depth < 3, stop=stopped))
+            candidates += enumeration.counters.by_length.get(depth, 0)
+            task.take(enumeration, matches)
+            task.reason = _LATE if stopped.hit else task.reason
+            reached = depth
+        found = task.best(reached, candidates)
+        if found is not None:
+            return found
+    return Improvement(None, None, reached, candidates, complete=not task.reason, reason=task.reason)
+
+
+_LATE = "the time limit ended the search"
+
+
+class _Stop:
+    """Becomes true at *deadline*, and remembers that it did."""
+
+    def __init__(self, deadline: float) -> None:
+        self._deadline, self.hit = deadline, False
+
+    def __call__(self) -> bool:
+        self.hit = self.hit or monotonic() > self._deadline
+        return self.hit
+
+
+class _Task:
+    """Candidates of one goal, and their proofs, cheapest first."""
+
+    def __init__(self, library: KernelLibrary, goal: Goal, model: Callable[[Sequence[Instruction]], Cost], deadline: float) -> None:
+        self.goal, self.model, self.deadline = goal, model, deadline
+        self.reason = ""
+        self._before = model(goal.instructions)
+        self._found: dict[tuple[Instruction, ...], Cost] = {}
+        self._evaluator = Evaluator(library, goal.families)
+        self._states = directed_states(len(goal.families), (), 1024, _constants(self._evaluator, goal))
+        self._named = sum(map(family_mask, goal.families)) | ALL_FLAGS
+        self._prover, self._left = Prover(), _PROOFS
+
+    def take(self, enumeration: Enumeration, matches: Sequence[Match]) -> None:
+        """Keep what is cheaper than the goal and has an encoding."""
         for match in matches:
-            sequence = enumeration.sequence(match)
             try:
-                sequence = tuple(map(normalise, sequence))
-                after = model(sequence)
+                sequence = tuple(map(normalise, enumeration.sequence(match)))
+                cost = self.model(sequence)
             except CodecError:
                 continue
-            if after < before:
-                found[sequence] = after
-        reached = depth
-    return _proved(library, goal, found, (reached, candidates), deadline, "")
+            if cost < self._before:
+                self._found[sequence] = cost
 
-
-def _proved(
-    library: KernelLibrary,
-    goal: Goal,
-    found: dict[tuple[Instruction, ...], Cost],
-    searched: tuple[int, int],
-    deadline: float,
-    reason: str,
-) -> Improvement:
-    """Test, then prove, the candidates, cheapest first."""
-    evaluator = Evaluator(library, goal.families)
-    states = directed_states(len(goal.families), (), 1024, _constants(evaluator, goal))
-    named = sum(map(family_mask, goal.families)) | ALL_FLAGS
-    prover, tried = Prover(), 0
-    for sequence in sorted(found, key=lambda s: (found[s], len(s), str(s))):
-        if tried >= _PROOFS or monotonic() > deadline:
-            return Improvement(None, None, *searched, complete=False, reason=reason or "no candidate was proved within the limits")
-        if goal.live & named & ~agreeing(evaluator, goal.instructions, sequence, states):
-            continue
-        tried += 1
-        match prover.prove(goal.instructions, sequence, goal.live, plausible=0, scratch=goal.scratch):
-            case Proved() as proof:
-                return Improvement(sequence, proof, *searched, complete=not reason, reason=reason)
-            case Refuted(Counterexample() as example):
-                states = _with(states, goal.families, example)
-            case Undecided(why, _):
-                reason = reason or f"a cheaper candidate stayed undecided ({why})"
-            case _:
-                pass
-    return Improvement(None, None, *searched, complete=not reason, reason=reason)
+    def best(self, length: int, candidates: int) -> Improvement | None:
+        """The cheapest candidate that is proved; those that are refuted are forgotten, and their states kept."""
+        for sequence in sorted(self._found, key=lambda s: (self._found[s], len(s), str(s))):
+            if self._left <= 0 or monotonic() > self.deadline:
+                self.reason = self.reason or "no candidate was proved within the limits"
+                return None
+            del self._found[sequence]
+            if self.goal.live & self._named & ~agreeing(self._evaluator, self.goal.instructions, sequence, self._states):
+                continue
+            self._left -= 1
+            match self._prover.prove(self.goal.instructions, sequence, self.goal.live, plausible=0, scratch=self.goal.scratch):
+                case Proved() as proof:
+                    return Improvement(sequence, proof, length, candidates, complete=not self.reason, reason=self.reason)
+                case Refuted(Counterexample() as example):
+                    self._states = _with(self._states, self.goal.families, example)
+                case Undecided(why, _):
+                    self.reason = self.reason or f"a cheaper candidate stayed undecided ({why})"
+                case _:
+                    pass
+        return None
 
 
 def _with(states: States, families: Sequence[int], example: Counterexample) -> States:
@@ -154,7 +181,7 @@ def _with(states: States, families: Sequence[int], example: Counterexample) -> S
     )
 
 
-def _stages(library: KernelLibrary, goal: Goal, length: int, jobs: int) -> Iterator[tuple[int, Enumeration]]:
+def _stages(library: KernelLibrary, goal: Goal, length: int, jobs: int) -> Iterator[tuple[tuple[int, ...], Enumeration]]:
     """Lengths to search, and the search for each: everything up to 2, then what fits."""
     families = goal.families
     evaluator = Evaluator(library, families)
@@ -165,13 +192,10 @@ def _stages(library: KernelLibrary, goal: Goal, length: int, jobs: int) -> Itera
     wide = alphabet(families, pool, (*ROWS, *DEEP_ROWS))
     states = _revealing(evaluator, goal, pool, 64)
     enumeration = Enumeration(evaluator, families, wide, [target], states=states, kept=200, jobs=jobs)
-    yield 0, enumeration
-    for depth in (1, 2):
-        if depth <= longest:
-            yield depth, enumeration
+    yield tuple(range(min(longest, 2) + 1)), enumeration
     if longest >= 3:
         letters = _fitting(evaluator, pool, goal)
-        yield 3, Enumeration(evaluator, families, letters, [target], states=_revealing(evaluator, goal, pool, 16), kept=200, jobs=jobs)
+        yield (3,), Enumeration(evaluator, families, letters, [target], states=_revealing(evaluator, goal, pool, 16), kept=200, jobs=jobs)
 
 
 def _fitting(evaluator: Evaluator, pool: Sequence[Constant], goal: Goal) -> tuple[Letter, ...]:

@@ -24,7 +24,7 @@ from ruledb.harvester import Harvest, elf_files, harvest
 from ruledb.machine.canonical import text_digest
 from ruledb.machine.elf import ElfError
 from ruledb.machine.registers import mask_text
-from ruledb.machine.rule import Proof
+from ruledb.machine.rule import Proof, Rule
 from ruledb.progress import stage
 from ruledb.proof.worker import Goal, Outcome, Verdict, Work, Worker
 from ruledb.search.kernels import KernelLibrary
@@ -206,7 +206,9 @@ class _Training:
 
     def _uncovered(self, pending: Sequence[PendingTarget], cover: Cover) -> list[PendingTarget]:
         """The targets that no rule improves yet; the others are done."""
-        left, covered, uses = [], {}, {}
+        left: list[PendingTarget] = []
+        covered: dict[int, str] = {}
+        uses: dict[str, int] = {}
         for target in pending:
             digest = cover.improving(target.text, target.live)
             if digest is None:
@@ -280,7 +282,9 @@ class _Training:
                 raise
 
     def _store_outcomes(self, batch: Sequence[Work], outcomes: Iterable[Outcome], cover: Cover) -> None:
-        proofs, rules, states = [], [], {}
+        proofs: list[StoredProof] = []
+        rules: list[Rule] = []
+        states: dict[int, str] = {}
         limit = max(self.options.limits_ms)
         for work, outcome in zip(batch, outcomes, strict=True):
             for v in outcome.verdicts:

@@ -8,7 +8,7 @@ Source: Bansal & Aiken 2006, sections 4.1-4.3; the probing by partial sums is ou
 """
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -31,6 +31,7 @@ BLOCK = 1024
 """States a block: registers, fingerprints and filter together stay in the second-level cache."""
 
 _HITS = 1 << 18
+_NOTHING = np.zeros(0, np.intp)
 _SCAN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 KEPT = 6
 """Candidates kept for a target, level and cost model, unless the caller wants more."""
@@ -93,7 +94,7 @@ class Enumeration:
         agreed = self.targets.agreeing(start.values, start.flags, (np.zeros_like(everyone), everyone))
         return [Match(int(t), 0, 0, 0, (0, 0, 0)) for t in np.flatnonzero(agreed & self.active)]
 
-    def run(self, depth: int, *, narrow: bool = True, flags: bool = True) -> Iterator[Match]:
+    def run(self, depth: int, *, narrow: bool = True, flags: bool = True, stop: Callable[[], bool] = lambda: False) -> Iterator[Match]:
         """
         Matches of length *depth*; the levels below are expanded as needed.
 
@@ -108,9 +109,13 @@ class Enumeration:
         table = self.targets.table(self.active)
         best = _Best(len(self.targets.targets), self._kept)
         for number, states, targets in self._hits(level, table, narrow=narrow):
+            if stop():
+                break
             self._verify(depth, level, number, states, targets, best)
         if flags:
-            for number, states, targets in self._flag_hits(level):
+            for number, states, targets in self._flag_hits(level, depth):
+                if stop():
+                    break
                 self._verify(depth, level, number, states, targets, best)
         self.counters.by_length[depth] = level.n * len(self.search.letters)
         self.counters.candidates += level.n * len(self.search.letters)
@@ -132,6 +137,9 @@ class Enumeration:
         blocks = range(0, level.n, BLOCK)
         with ThreadPoolExecutor(self._jobs) as pool:
             for hits in pool.map(lambda offset: self._block(level, table, rows, offset), blocks):
+                if not hits.size:
+                    yield 0, _NOTHING, _NOTHING
+                    continue
                 self.counters.hits += hits.shape[0]
                 gathered.append(hits)
                 amount += hits.shape[0]
@@ -177,7 +185,7 @@ class Enumeration:
         everything[:, 1] += np.uint64(offset)
         return everything
 
-    def _flag_hits(self, level: Level) -> Iterator[tuple[int, Index, Index]]:
+    def _flag_hits(self, level: Level, depth: int) -> Iterator[tuple[int, Index, Index]]:
         """
         Letters that set the live flags of a target and write none of its live registers, on states that hold the
         registers already. Flags on all states are mixed into one word and compared by mask.
@@ -194,7 +202,8 @@ class Enumeration:
             kinds.append((mask, keys[order], owners[order]))
         holding = self._states_holding_registers(level, wanted)
         for number, bound in enumerate(self.search.bounds):
-            if not bound.kernel.writes_flags:
+            # Behind many states only letters that do nothing but set flags: what else they write would be dead.
+            if not bound.kernel.writes_flags or (depth > 2 and bound.outputs):
                 continue
             _, flags = self.search.apply(number, level, holding)
             for mask, keys, owners in kinds:
@@ -256,7 +265,8 @@ class _Best:
 
     def would_keep(self, targets: Index, costs: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
         """Which matches are not worse than what each target holds enough of already."""
-        return (self._ranks(costs) < self._limit[targets]).any(axis=1)
+        better: npt.NDArray[np.bool_] = self._ranks(costs) < self._limit[targets]
+        return np.asarray(better.any(axis=1), bool)
 
     def add(self, targets: Index, states: Index, number: int, costs: npt.NDArray[np.int32]) -> None:
         """Keep matches, and forget those that fall behind the best few."""

@@ -29,6 +29,7 @@ from pysmt.environment import Environment
 
 from ruledb import search, semantics
 from ruledb.machine.canonical import canonicalise, rename
+from ruledb.machine.files import write_whole
 from ruledb.machine.instruction import Instruction, instruction_text
 from ruledb.machine.registers import FLAGS, VIRTUAL
 from ruledb.search.lowering import Lowering

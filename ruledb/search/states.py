@@ -14,11 +14,12 @@ import numpy as np
 from ruledb.machine.registers import RAX, RBX, RCX, RDX, RSI
 from ruledb.machine.states import SEED, States, poison
 
-__all__ = ["N_FINGERPRINT", "N_STATES", "UNIVERSES", "search_states"]
+__all__ = ["N_CONSTANTS", "N_FINGERPRINT", "N_STATES", "UNIVERSES", "search_states"]
 
 N_FINGERPRINT = 2
 N_STATES = 10
 N_CONSTANTS = 4
+"""Constant symbols that have values here: a window with more is not searched."""
 
 UNIVERSES = {1: (RAX,), 2: (RAX, RCX), 3: (RAX, RDX, RCX), 4: (RAX, RDX, RBX, RCX), 5: (RAX, RDX, RBX, RSI, RCX)}
 """Families of a search by number of registers: rax and rdx first and rcx last, where implicit operands want them."""

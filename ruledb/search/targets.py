@@ -94,19 +94,20 @@ class Targets:
 
     def _packed(self, slot: int) -> Words:
         low = self.values[slot, 0] & np.uint64(0xFFFFFFFF)
-        return low | (self.values[slot, 1] << np.uint64(32))
+        packed: Words = low | (self.values[slot, 1] << np.uint64(32))
+        return packed
 
     @cached_property
     def is_wide(self) -> npt.NDArray[np.bool_]:
         """``[slots, T]``: all of the low 32 bits are live, so that the packed value can be probed."""
         low = np.uint64(0xFFFFFFFF)
-        return (self.live & low) == low
+        return np.asarray((self.live & low) == low)
 
     @cached_property
     def is_narrow(self) -> npt.NDArray[np.bool_]:
         """``[slots, T]``: the low 8 bits are live, not all of the low 32."""
         low = np.uint64(0xFF)
-        return ((self.live & low) == low) & ~self.is_wide
+        return np.asarray(((self.live & low) == low) & ~self.is_wide)
 
     def table(self, active: npt.NDArray[np.bool_]) -> Table:
         """The tables of the *active* targets."""
