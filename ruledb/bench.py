@@ -58,6 +58,7 @@ def measure_enumeration(library: KernelLibrary, paths: Sequence[Path], registers
     first.retire([m.target for m in first.empty()])
     for depth in (1, 2):
         first.retire(sorted({m.target for m in first.run(depth)}))
+    first.retire(first.plain())
     hard = [t for t, active in zip(harvested, first.active, strict=True) if active][:wanted]
     planted = _planted(first, len(hard))
     start = perf_counter()

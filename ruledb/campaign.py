@@ -80,10 +80,14 @@ def arity_of(text: str) -> int | None:
 
 @dataclass(slots=True)
 class Found:
-    """What a campaign came to: candidates (canonical text) by target id, targets that fail the self-check, candidates looked at."""
+    """
+    What a campaign came to: candidates (canonical text) by target id, targets that fail the self-check, how many are too
+    plain for length 3 (`Enumeration.plain`), candidates looked at, matches.
+    """
 
     candidates: dict[int, list[str]] = field(default_factory=dict)
     quarantined: list[int] = field(default_factory=list)
+    n_plain: int = 0
     n_candidates: int = 0
     n_matches: int = 0
     seconds: float = 0.0
@@ -142,6 +146,10 @@ class Campaign:
         deep = Enumeration(self._evaluator, self._universe, core, self._targets, jobs=self._jobs)
         short = [i for i, t in enumerate(self._targets) if len(t.instructions) < 3 or not active[i]]
         deep.retire(short)
+        deep.search.expand()
+        plain = deep.plain()
+        self.found.n_plain = len(plain)
+        deep.retire(plain)
         if deep.active.any():
             self._take(deep, deep.run(3, narrow=False, flags=False))
             self.found.n_candidates += deep.counters.by_length[3]

@@ -297,7 +297,7 @@ def _one_line() -> Iterator[None]:
     except OSError as problem:
         where = f"{problem.filename}: " if problem.filename else ""
         _refuse(f"{where}{problem.strerror or problem}")
-    except _UsageError as problem:  # type: ignore[misc]  # it is an exception class
+    except _UsageError as problem:
         _refuse(problem.format_message())
     except (typer.Abort, KeyboardInterrupt):
         print("ruledb: interrupted; what was stored stays, run the same command again to go on", file=sys.stderr)

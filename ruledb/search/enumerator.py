@@ -11,7 +11,7 @@ import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from ruledb.search.alphabet import Letter
 from ruledb.search.evaluate import Evaluator, constant_of
 from ruledb.search.level import Level, Search, mix
 from ruledb.search.scan import DESCRIPTOR, LOW8, PARAMETERS, compile_scan
-from ruledb.search.targets import Index, Table, Target, Targets
+from ruledb.search.targets import Index, Table, Target, Targets, low_bytes
 
 __all__ = ["Enumeration", "Match"]
 
@@ -126,6 +126,24 @@ class Enumeration:
     def retire(self, targets: Sequence[int]) -> None:
         """Stop looking for the given targets."""
         self.active[list(targets)] = False
+
+    def plain(self) -> list[int]:
+        """
+        Active targets that the two fingerprint states cannot tell from what at most one letter reaches, such as a bit
+        that is 0 in both. Behind every other state that letter finds them again: a long search drowns in them.
+        """
+        table = self.targets.table(self.active)
+        reached = [prints for level in self.search.levels[:2] for prints in self._probed(level)]
+        found: list[int] = np.unique(table.targets[np.isin(table.keys, np.concatenate(reached))]).tolist()
+        return found
+
+    def _probed(self, level: Level) -> Iterator[Words]:
+        """The keys under which the registers of *level*'s states are found: alone, in pairs, by their low bytes."""
+        packed = [(v[0] & np.uint64(0xFFFFFFFF)) | (v[1] << np.uint64(32)) for v in level.values]
+        prints = [mix(p, int(k)) for p, k in zip(packed, self.keys, strict=True)]
+        yield from prints
+        yield from (a + b for a, b in combinations(prints, 2))
+        yield from (low_bytes(p) | np.uint64(slot << 16) for slot, p in enumerate(packed))
 
     def _hits(self, level: Level, table: Table, *, narrow: bool) -> Iterator[tuple[int, Index, Index]]:
         """Letter, states and targets of everything that a probe found; a letter may come several times."""

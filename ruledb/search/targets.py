@@ -19,7 +19,7 @@ from ruledb.machine.states import Flags, Words
 from ruledb.search.level import mix
 from ruledb.search.scan import ALONE, LOW8
 
-__all__ = ["Table", "Target", "Targets"]
+__all__ = ["Table", "Target", "Targets", "live_bits", "low_bytes"]
 
 Index = npt.NDArray[np.intp]
 
@@ -52,6 +52,11 @@ def live_bits(live: int, family: int) -> int:
     """The 64-bit mask of the live bits of *family* in the location mask *live*."""
     lanes = live >> (N_LANES * family) & 0b1111
     return sum(((1 << n) - 1) << low for lane, (low, n) in enumerate(lane_bits) if lanes >> lane & 1)
+
+
+def low_bytes(packed: Words) -> Words:
+    """The low 8 bits of both halves of packed values, side by side: 16 bits."""
+    return (packed & np.uint64(0xFF)) | ((packed >> np.uint64(24)) & np.uint64(0xFF00))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +138,7 @@ class Targets:
                     probes[other] |= ALONE << (1 + slot)
             narrow = np.flatnonzero(active & self.is_narrow[slot])
             if narrow.size:
-                both = self._packed(slot)[narrow]
-                small = (both & np.uint64(0xFF)) | ((both >> np.uint64(24)) & np.uint64(0xFF00))
+                small = low_bytes(self._packed(slot)[narrow])
                 np.bitwise_or.at(low8[slot], (small >> np.uint64(6)).astype(np.intp), np.uint64(1) << (small & np.uint64(63)))
                 keys.append(small | np.uint64(slot << 16))
                 owners.append(narrow)
