@@ -235,7 +235,7 @@ _TERM = re.compile(r"([+-]?)\s*((?:[^+\-()]|\([^()]*(?:\([^()]*\)[^()]*)*\))+)")
 def _parse_mem(word: str, width: int) -> Mem:
     segment, _, rest = word.rpartition(":")
     rest = rest.strip()
-    if not (rest.startswith("[") and rest.endswith("]")):
+    if not (rest.startswith("[") and rest.endswith("]") and rest[1:-1].strip()):
         raise ValueError(f"{word!r} is not an operand: expected a register, number or [address]")
     base = index = None
     scale, displacement, rip = 1, "", False

@@ -113,7 +113,7 @@ def read_rule_file(path: Path) -> RuleFile:
         raise RuleFileError(f"{path}: the rules do not match their SHA-256 (cut short or changed); export them again")
     try:
         rules = tuple(rule_from_json(json.loads(line)) for line in body.splitlines())
-    except (ValueError, TypeError) as problem:
+    except (ValueError, TypeError, AttributeError) as problem:
         raise RuleFileError(f"{path}: {problem}; export the rules again with this version") from None
     if str(len(rules)) != header["rules"]:
         raise RuleFileError(f"{path}: {len(rules)} rules, but the header says {header['rules']}; export them again")
