@@ -20,6 +20,7 @@ from rewriter.driver import CONVENTIONS, Options, OptionsError, Result, rewrite
 from rewriter.matcher import COSTS, MARCHES
 from rewriter.report import explanation, report_json, table
 from ruledb.machine.elf import ElfError, load
+from ruledb.machine.places import last_rules
 from ruledb.machine.rulefile import FORMAT, RuleFileError, read_rule_file
 
 __all__ = ["main"]
@@ -141,12 +142,9 @@ def _version(rules: str | None) -> str:
 def _rules_path(given: str | None) -> Path:
     if name := given or os.environ.get("RULEDB_RULES"):
         return Path(name)
-    import platformdirs  # noqa: PLC0415  # not needed where the rule file is named
-
-    trained = Path(platformdirs.user_data_dir("ruledb")) / "ruledb.rules"
-    found = next((path for path in (trained, _SHIPPED) if path.is_file()), None)
+    found = last_rules() or (_SHIPPED if _SHIPPED.is_file() else None)
     if found is None:
-        raise _RefusedError(f"no rule file: expected one at {trained}; run 'ruledb train', set RULEDB_RULES, or name one with --rules")
+        raise _RefusedError("no rule file: no training has exported one; run 'ruledb train', set RULEDB_RULES, or name one with --rules")
     return found
 
 

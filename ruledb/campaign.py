@@ -122,7 +122,9 @@ class Campaign:
                 self.found.quarantined.append(p.id)
                 continue
             fixed = frozenset(fixed_families(instructions) - {RSP})
-            self._targets.append(Target(there, naming.mask(p.live), written_families(there), fixed, min(n_symbols, MAX_SYMBOLS), cost, p.text))
+            self._targets.append(
+                Target(there, naming.mask(p.live), written_families(there), fixed, min(n_symbols, MAX_SYMBOLS), cost, p.text)
+            )
             self._namings.append(naming)
             self._pending.append(p)
 
@@ -200,5 +202,3 @@ def _same_as_emulator(
         if (after[0, list(universe)] != registers[:, k]).any() or (packed_flags(after) ^ flags[k : k + 1]) & care[k : k + 1]:
             return False
     return True
-
-

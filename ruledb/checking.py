@@ -34,6 +34,7 @@ class Answer:
         state: The inputs that tell the two apart, as one row of the oracle; None where there is none.
         left, right: The rows after each side.
         confirmed: Whether the emulator saw the difference.
+
     """
 
     verdict: str
@@ -117,4 +118,8 @@ def state_json(row: Sequence[int], mask: int | None = None) -> dict[str, Any]:
             bits = (1 << 64) - 1 if mask is None else live_bits(mask, family)
             registers[str(Register(family, 64))] = hex(row[family] & bits)
     names = FLAGS if mask is None else flags_of(mask)
-    return {"regs": registers, "flags": {f: row[N_HARDWARE] >> STATUS_BITS[f] & 1 for f in names if mask is None or mask & FLAG_BIT[f]}, "memory": {}}
+    return {
+        "regs": registers,
+        "flags": {f: row[N_HARDWARE] >> STATUS_BITS[f] & 1 for f in names if mask is None or mask & FLAG_BIT[f]},
+        "memory": {},
+    }

@@ -107,6 +107,8 @@ def train(
         Console().print(table)
         for reason, count in sorted(report["skipped"].items()):
             print(f"skipped {count:,}: {reason}")
+        for query in report["unknown_queries"]:
+            print(f"undecided: {query}")
         if not report["complete"]:
             print("the budget is used up; run the same command again to go on")
         print(f"rule file: {exported}")

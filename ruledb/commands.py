@@ -19,6 +19,7 @@ from ruledb.machine.canonical import bind, canonicalise, to_canonical_mask
 from ruledb.machine.codec import CodecError
 from ruledb.machine.files import write_whole
 from ruledb.machine.instruction import Instruction, sequence_text
+from ruledb.machine.places import remember_rules
 from ruledb.machine.registers import mask_text
 from ruledb.machine.rule import Rule
 from ruledb.machine.rulefile import read_rule_file, rule_file_text, rule_from_json, rule_to_json
@@ -63,6 +64,8 @@ def train(
     report = train_store(store, paths, options).as_json()
     target = rules_out or rules_path(db or default_url())
     write_whole(target, rule_file_text(store.rules(), store.semantics).encode())
+    remember_rules(target)
+    report["unknown_queries"] = [" | ".join(row) for row in store.unknowns()]
     return report, target
 
 

@@ -55,6 +55,7 @@ def elf_files(paths: Sequence[Path]) -> Iterator[Path]:
 
     Raises:
         FileNotFoundError: A path does not exist.
+
     """
     seen: set[Path] = set()
     for path in paths:
@@ -112,6 +113,7 @@ def harvest(path: Path, longest: int) -> Harvest:
 
     Raises:
         ElfError: It is no readable x86-64 ELF file.
+
     """
     try:
         data = path.read_bytes()

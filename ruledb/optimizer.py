@@ -16,8 +16,8 @@ from ruledb.machine.canonical import families_in, fixed_families
 from ruledb.machine.codec import CodecError, normalise
 from ruledb.machine.constant import Constant, signed
 from ruledb.machine.instruction import Instruction, constants_of
-from ruledb.machine.registers import ALL_FLAGS, FLAG_SHIFT, FLAGS, RCX, RSP, family_mask, families_of
-from ruledb.machine.states import SEED, States, directed_states, poison
+from ruledb.machine.registers import ALL_FLAGS, FLAG_SHIFT, RCX, RSP, family_mask, families_of
+from ruledb.machine.states import SEED, States, directed_states, extended, poison
 from ruledb.proof.prover import Counterexample, Proved, Prover, Refuted, Undecided, written_families
 from ruledb.search.agreement import agreeing
 from ruledb.search.alphabet import DEEP_ROWS, ROWS, Letter, alphabet
@@ -161,24 +161,12 @@ class _Task:
                 case Proved() as proof:
                     return Improvement(sequence, proof, length, candidates, complete=not self.reason, reason=self.reason)
                 case Refuted(Counterexample() as example):
-                    self._states = _with(self._states, self.goal.families, example)
+                    self._states = extended(self._states, self.goal.families, example.inputs)
                 case Undecided(why, _):
                     self.reason = self.reason or f"a cheaper candidate stayed undecided ({why})"
                 case _:
                     pass
         return None
-
-
-def _with(states: States, families: Sequence[int], example: Counterexample) -> States:
-    """*states* and that of the counterexample."""
-    row = np.array([[example.inputs.get(f"r{f}", 0)] for f in families], np.uint64)
-    flags = np.array([sum(example.inputs.get(name, 0) << i for i, name in enumerate(FLAGS))], np.uint8)
-    return States(
-        np.concatenate([states.registers, row], axis=1),
-        np.concatenate([states.flags, flags]),
-        np.concatenate([states.constants, np.zeros((states.constants.shape[0], 1), np.uint64)], axis=1),
-        np.concatenate([states.poison, states.poison[:1]]),
-    )
 
 
 def _stages(library: KernelLibrary, goal: Goal, length: int, jobs: int) -> Iterator[tuple[tuple[int, ...], Enumeration]]:

@@ -60,6 +60,8 @@ def _plain(name: str, total: int) -> Advance:
         if now - last >= _EVERY_S or done >= total > 0:
             last, elapsed = now, max(now - start, 1e-3)
             left = (total - done) * elapsed / done if done else 0.0
-            print(f"{name}: {done:,} of {total:,}, {done / elapsed:,.0f}/s, {left:,.0f} s left {note}".rstrip(), file=sys.stderr, flush=True)
+            print(
+                f"{name}: {done:,} of {total:,}, {done / elapsed:,.0f}/s, {left:,.0f} s left {note}".rstrip(), file=sys.stderr, flush=True
+            )
 
     return advance

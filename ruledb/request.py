@@ -2,7 +2,7 @@
 
 from ruledb.machine.codec import CodecError, UnknownMnemonic, normalise
 from ruledb.machine.instruction import Instruction, Label, Mem, Other, SyntaxProblem, parse_sequence
-from ruledb.machine.registers import ALL_FLAGS, FLAG_BIT, RSP, family_mask, families_of, parse_mask
+from ruledb.machine.registers import ALL_FLAGS, FLAG_BIT, RSP, families_of, family_mask, parse_mask
 from ruledb.proof.prover import written_families
 from ruledb.semantics.forms import barrier
 
@@ -19,6 +19,7 @@ def read_window(text: str) -> tuple[Instruction, ...]:
 
     Raises:
         RequestError: A line is no instruction, or no such instruction exists.
+
     """
     try:
         parsed = parse_sequence(text)
@@ -61,6 +62,7 @@ def live_mask(instructions: tuple[Instruction, ...], live_out: str | None, live_
 
     Raises:
         RequestError: A name is no register, or no flag.
+
     """
     flags = 0
     for word in (live_flags or "").replace(",", " ").split():
@@ -83,6 +85,7 @@ def register_list(option: str, text: str) -> int:
 
     Raises:
         RequestError: A name is no register.
+
     """
     try:
         mask = parse_mask(text)

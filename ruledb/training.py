@@ -42,7 +42,7 @@ _BATCH = 24
 """Windows a task of a prover."""
 
 
-class OutOfTime(Exception):  # noqa: N818  # a stop that was asked for
+class OutOfTime(Exception):  # a stop that was asked for
     """The budget is used up; what is stored stays, and another run goes on."""
 
 
@@ -95,6 +95,7 @@ def train(store: Store, paths: Sequence[Path], options: Options) -> Report:
 
     Raises:
         FileNotFoundError: A path does not exist.
+
     """
     return _Training(store, options).run(paths)
 
@@ -232,7 +233,9 @@ class _Training:
         start = monotonic()
         campaign = Campaign(self.library, arity, chosen, jobs=self.options.jobs)
         with stage(f"search {arity}r", 3, quiet=self.options.quiet) as advance:
-            found = campaign.run(self.options.length, lambda n, matches: advance(int(n > 0), f"{matches:,} matches for {len(chosen):,} targets"))
+            found = campaign.run(
+                self.options.length, lambda n, matches: advance(int(n > 0), f"{matches:,} matches for {len(chosen):,} targets")
+            )
         names_of = {t.id: f"{t.text} | {mask_text(t.live)}" for t in chosen}
         result = {
             "candidates": {names_of[k]: v for k, v in found.candidates.items()},
@@ -290,9 +293,7 @@ class _Training:
             for v in outcome.verdicts:
                 opinions = tuple(Proof(*p) for p in v.opinions)
                 proofs.append(
-                    StoredProof(
-                        work.pattern, v.replacement, v.required, v.preserves, v.verdict, v.reason, opinions, limit, v.ms, v.example
-                    )
+                    StoredProof(work.pattern, v.replacement, v.required, v.preserves, v.verdict, v.reason, opinions, limit, v.ms, v.example)
                 )
                 setattr(self.report, v.verdict, getattr(self.report, v.verdict) + 1)
             rules += outcome.rules

@@ -130,7 +130,11 @@ def _parse_sum(text: str) -> tuple[Constant, str]:
         right, text = _parse_atom(text[len(name) :].lstrip())
         if name == "-":
             name, right = "+", -right if isinstance(right, int) else Expression("-", (right,))
-        left = evaluate(Expression(name, (left, right)), ()) if isinstance(left, int) and isinstance(right, int) else Expression(name, (left, right))
+        left = (
+            evaluate(Expression(name, (left, right)), ())
+            if isinstance(left, int) and isinstance(right, int)
+            else Expression(name, (left, right))
+        )
     return left, text
 
 

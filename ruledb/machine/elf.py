@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
 
 __all__ = ["ElfError", "Image", "Section", "Segment", "Symbol", "load", "parse"]
 
@@ -384,6 +383,8 @@ class Image:
                 yield int.from_bytes(self.read(place, 8), "little")
 
     def _plain_words(self) -> Iterator[int]:
+        import numpy as np  # noqa: PLC0415  # dear to import, and needed for programs at fixed addresses only
+
         for segment in self.segments:
             if segment.executable:
                 continue

@@ -12,6 +12,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
     Raises:
         OSError: The folder or the file cannot be written; nothing is left behind.
+
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:

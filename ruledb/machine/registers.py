@@ -137,9 +137,7 @@ def _names() -> dict[Register, str]:
 
 
 _NAMES = _names()
-_BY_NAME = {name: register for register, name in _NAMES.items()} | {
-    f"r{family}l": Register(family, 8) for family in range(8, N_HARDWARE)
-}
+_BY_NAME = {name: register for register, name in _NAMES.items()} | {f"r{family}l": Register(family, 8) for family in range(8, N_HARDWARE)}
 
 
 def register_named(name: str) -> Register | None:
@@ -155,7 +153,9 @@ def mask_text(mask: int) -> str:
         known = {bits: key for key, bits in _LANES.items()}
         if lanes in known:
             width, high = known[lanes]
-            parts.append(str(Register(family, width, high)) if not high or family >= VIRTUAL or family <= RBX else f"{Register(family, 64)}[15:8]")
+            parts.append(
+                str(Register(family, width, high)) if not high or family >= VIRTUAL or family <= RBX else f"{Register(family, 64)}[15:8]"
+            )
             continue
         for lane, (low, n) in enumerate(lane_bits):
             if lanes >> lane & 1:

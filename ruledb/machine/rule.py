@@ -106,4 +106,3 @@ def _shape(instructions: Sequence[Instruction]) -> str:
         return "label"
 
     return "; ".join(" ".join([i.mnemonic, ",".join(map(operand_shape, i.operands))]).strip() for i in instructions)
-

@@ -4,15 +4,16 @@ Concrete machine states as columns, and directed ones for tests: edge values, eq
 Slot i of state k is ``registers[i, k]``; which register a slot is, is the caller's choice.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from ruledb.machine.constant import Constant, evaluate
+from ruledb.machine.registers import FLAGS
 
-__all__ = ["SEED", "Flags", "States", "Words", "directed_states", "poison"]
+__all__ = ["SEED", "Flags", "States", "Words", "directed_states", "extended", "poison"]
 
 Words = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.uint8]
@@ -58,6 +59,19 @@ def _total(constant: Constant, values: Sequence[int]) -> int:
 def poison(n: int) -> Words:
     """Fixed pseudo-random words for undefined outputs in *n* states."""
     return np.random.default_rng(SEED + 1).integers(0, 1 << 64, n, np.uint64, endpoint=False)
+
+
+def extended(states: States, families: Sequence[int], inputs: Mapping[str, int]) -> States:
+    """*states* and one more: *inputs* by name (``r<family>``, flag, ``c<i>``), 0 where a name is missing; slot i is ``families[i]``."""
+    row = np.array([[inputs.get(f"r{f}", 0)] for f in families], np.uint64).reshape(len(families), 1)
+    flags = np.array([sum(inputs.get(name, 0) << i for i, name in enumerate(FLAGS))], np.uint8)
+    constants = np.array([[inputs.get(f"c{i}", 0)] for i in range(states.constants.shape[0])], np.uint64).reshape(-1, 1)
+    return States(
+        np.concatenate([states.registers, row], axis=1),
+        np.concatenate([states.flags, flags]),
+        np.concatenate([states.constants, constants], axis=1),
+        np.concatenate([states.poison, states.poison[:1]]),
+    )
 
 
 _EDGES = (

@@ -16,7 +16,19 @@ from ruledb.proof.query import Query, build, query_digest
 from ruledb.proof.solvers import Answer, Sat, Unknown, Unsat, ask, new_environment, solver_version
 from ruledb.semantics.symbolic import reads_and_writes
 
-__all__ = ["FIRST", "LIMITS_MS", "SECOND", "Counterexample", "Proved", "Refuted", "Undecided", "Prover", "Verdict", "foreign_writes", "written_families"]
+__all__ = [
+    "FIRST",
+    "LIMITS_MS",
+    "SECOND",
+    "Counterexample",
+    "Proved",
+    "Prover",
+    "Refuted",
+    "Undecided",
+    "Verdict",
+    "foreign_writes",
+    "written_families",
+]
 
 FIRST = ("functional", "bitwuzla")
 """Encoding and solver of the proof."""
@@ -111,6 +123,7 @@ class Prover:
 
         Raises:
             UnmodelledForm: An instruction has no semantics.
+
         """
         if foreign := foreign_writes(pattern, replacement, scratch):
             return Refuted(None, f"scratch: the replacement writes {mask_text(foreign)}, which the pattern does not write")

@@ -14,7 +14,7 @@ from ruledb.machine.codec import CodecError
 from ruledb.machine.instruction import Instruction, parse_sequence, sequence_text
 from ruledb.machine.registers import ALL_FLAGS, family_mask
 from ruledb.machine.rule import Proof, Rule
-from ruledb.machine.states import directed_states
+from ruledb.machine.states import directed_states, extended
 from ruledb.proof.oracle import Oracle, OracleFault
 from ruledb.proof.prover import Proved, Prover, Refuted, Undecided
 from ruledb.proof.replay import replay_counterexample, replay_rule
@@ -91,10 +91,10 @@ class _WindowProof:
     def __init__(self, library: KernelLibrary, oracle: Oracle, prover: Prover, work: Work) -> None:
         self.oracle, self.prover, self.work = oracle, prover, work
         self.pattern = parse_sequence(work.pattern)
-        families = sorted(families_in(self.pattern))
-        self.evaluator = Evaluator(library, families)
-        self.named = sum(map(family_mask, families)) | ALL_FLAGS
-        self.states = directed_states(len(families), domains(self.pattern))
+        self.families = sorted(families_in(self.pattern))
+        self.evaluator = Evaluator(library, self.families)
+        self.named = sum(map(family_mask, self.families)) | ALL_FLAGS
+        self.states = directed_states(len(self.families), domains(self.pattern))
         self.before = self._costs(self.pattern)
         self.rules: dict[str, Rule] = {}
         self.verdicts: list[Verdict] = []
@@ -180,6 +180,7 @@ class _WindowProof:
             case Refuted(example, reason, ms):
                 kept = None
                 if example is not None:
+                    self.states = extended(self.states, self.families, example.inputs)
                     confirmed = replay_counterexample(self.oracle, self.pattern, replacement, example).differing != 0
                     kept = (example.inputs, example.locations, confirmed)
                 return Verdict(text, goal.live, 0, "refuted", reason, (), ms, kept)

@@ -41,5 +41,7 @@ def agreeing(evaluator: Evaluator, left: Sequence[Instruction], right: Sequence[
         for lane, (low, n) in enumerate(lane_bits):
             if not int(wrong) >> low & (1 << n) - 1:
                 mask |= 1 << (N_LANES * family + lane)
-    wrong_flags = int(np.bitwise_or.reduce(np.bitwise_or.reduce([(flags_zeros ^ other) & ~(flags_zeros ^ flags_ones) for _, other in others])))
+    wrong_flags = int(
+        np.bitwise_or.reduce(np.bitwise_or.reduce([(flags_zeros ^ other) & ~(flags_zeros ^ flags_ones) for _, other in others]))
+    )
     return mask | sum(FLAG_BIT[name] for i, name in enumerate(FLAGS) if not wrong_flags >> i & 1)

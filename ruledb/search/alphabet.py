@@ -120,7 +120,11 @@ def _shapes(families: Sequence[int], constants: Sequence[Constant], width: int) 
         "r,r,count": lambda: ((r(a), r(b), i) for a, b in product(families, repeat=2) if a != b for i in (Imm(1), *wide)),
         "r,[r+imm]": lambda: ((r(a), Mem(r(b, 64), None, 1, c)) for a, b in product(families, repeat=2) for c in plain),
         "r,[r+r*s]": lambda: (
-            (r(a), Mem(r(b, 64), r(i, 64), s)) for a, b in product(families, repeat=2) for i in index for s in (1, 2, 4, 8) if s > 1 or i >= b
+            (r(a), Mem(r(b, 64), r(i, 64), s))
+            for a, b in product(families, repeat=2)
+            for i in index
+            for s in (1, 2, 4, 8)
+            if s > 1 or i >= b
         ),
         "r,[r+r*s+imm]": lambda: (
             (r(a), Mem(r(b, 64) if b is not None else None, r(i, 64), s, c))

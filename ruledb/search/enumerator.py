@@ -247,7 +247,9 @@ class Enumeration:
     def _verify(self, depth: int, level: Level, number: int, states: Index, targets: Index, best: "_Best") -> None:
         """Put what agrees on all states, is allowed and is cheaper in some way into *best*."""
         trait, t = self.search.traits[number], self.targets
-        costs = np.stack([level.n_bytes[states] + trait.n_bytes, level.cycles[states] + trait.cycles, level.uops[states] + trait.uops], axis=1)
+        costs = np.stack(
+            [level.n_bytes[states] + trait.n_bytes, level.cycles[states] + trait.cycles, level.uops[states] + trait.uops], axis=1
+        )
         allowed = (costs < t.costs[targets]).any(axis=1)
         for have, add, may in (
             (level.writes, trait.writes, t.writes),

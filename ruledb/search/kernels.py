@@ -265,4 +265,3 @@ class KernelLibrary:
         builder = llvm.create_pass_builder(self._machine, options)
         builder.getModulePassManager().run(module, builder)
         return bytes(self._machine.emit_object(module))
-

@@ -85,7 +85,14 @@ class Traits:
 class Search:
     """Letters over the slots of *families*, bound to kernels, and the levels that they reach."""
 
-    def __init__(self, evaluator: Evaluator, families: Sequence[int], letters: Sequence[Letter], traits_symbols: Sequence[int], states: States | None = None) -> None:
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        families: Sequence[int],
+        letters: Sequence[Letter],
+        traits_symbols: Sequence[int],
+        states: States | None = None,
+    ) -> None:
         """*traits_symbols*: for each letter, the bit mask of the constant symbols that it uses."""
         self.evaluator, self.families, self.letters = evaluator, tuple(families), tuple(letters)
         self.states = states if states is not None else search_states(len(families))

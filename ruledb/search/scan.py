@@ -177,7 +177,10 @@ def _module() -> ir.Module:
             base = code.pointer(bases, b.mul(probe, p["n"]))
             with code.each(_I64(0), p["n"]) as i:
                 fingerprint = b.add(code.at(mixed, i), code.at(base, i))
-                with b.if_then(code.bit(p["filter"], b.lshr(fingerprint, p["filter_shift"])), likely=False), b.if_then(_in_table(code, p, fingerprint)):
+                with (
+                    b.if_then(code.bit(p["filter"], b.lshr(fingerprint, p["filter_shift"])), likely=False),
+                    b.if_then(_in_table(code, p, fingerprint)),
+                ):
                     _hit(code, p, n_hits, (number, i, fingerprint, probe))
     b.store(p["count"], b.gep(function.args[0], [_I64(PARAMETERS.index("first"))], source_etype=_I64))
     b.ret(b.load(n_hits, typ=_I64))

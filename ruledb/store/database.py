@@ -8,10 +8,11 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from platformdirs import user_data_path
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+
+from ruledb.machine.places import data_folder
 
 __all__ = ["DatabaseError", "default_url", "downgrade", "migrations", "open_engine", "rules_path", "upgrade"]
 
@@ -22,7 +23,7 @@ class DatabaseError(ValueError):
 
 def default_url() -> str:
     """``$RULEDB_URL``, else a SQLite file in the user's data directory."""
-    return os.environ.get("RULEDB_URL") or f"sqlite:///{user_data_path('ruledb') / 'ruledb.sqlite'}"
+    return os.environ.get("RULEDB_URL") or f"sqlite:///{data_folder() / 'ruledb.sqlite'}"
 
 
 def rules_path(url: str) -> Path:
@@ -30,7 +31,7 @@ def rules_path(url: str) -> Path:
     parsed = make_url(url)
     if parsed.get_backend_name() == "sqlite" and parsed.database and parsed.database != ":memory:":
         return Path(parsed.database).with_suffix(".rules")
-    return Path(user_data_path("ruledb")) / "ruledb.rules"
+    return data_folder() / "ruledb.rules"
 
 
 def migrations() -> Path:

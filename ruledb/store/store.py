@@ -124,9 +124,7 @@ class Store:
             ids = self._window_ids(session, windows, digests)
             self._add_targets(session, windows, {key: ids[digest] for key, digest in digests.items()})
 
-    def _window_ids(
-        self, session: Session, windows: Sequence[HarvestedWindow], digests: dict[tuple[str, bool], str]
-    ) -> dict[str, int]:
+    def _window_ids(self, session: Session, windows: Sequence[HarvestedWindow], digests: dict[tuple[str, bool], str]) -> dict[str, int]:
         counts: dict[str, int] = {}
         lengths: dict[str, int] = {}
         for w in windows:
@@ -153,7 +151,14 @@ class Store:
             found = session.execute(select(Target.window_id, Target.live, Target.id).where(Target.window_id.in_(part)))
             known |= {(window, live): id_ for window, live, id_ in found}
         new = [
-            {"window_id": key[0], "live": key[1], "count": w.count, "witness": w.witness, "constants": list(w.constants), "state": "pending"}
+            {
+                "window_id": key[0],
+                "live": key[1],
+                "count": w.count,
+                "witness": w.witness,
+                "constants": list(w.constants),
+                "state": "pending",
+            }
             for key, w in rows.items()
             if key not in known
         ]
@@ -329,7 +334,9 @@ class Store:
 
     def unknowns(self) -> list[tuple[str, str, str]]:
         """Queries that stayed undecided: pattern, replacement, reason."""
-        query = select(ProofRow.pattern, ProofRow.replacement, ProofRow.reason).where(ProofRow.verdict == "unknown").order_by(ProofRow.query)
+        query = (
+            select(ProofRow.pattern, ProofRow.replacement, ProofRow.reason).where(ProofRow.verdict == "unknown").order_by(ProofRow.query)
+        )
         with Session(self.engine) as session:
             return [tuple(row) for row in session.execute(query)]  # type: ignore[misc]  # three columns
 

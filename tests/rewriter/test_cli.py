@@ -10,6 +10,7 @@ import pytest
 from sample_rules import RULES
 
 from rewriter import cli
+from ruledb.machine.places import remember_rules
 from ruledb.machine.rulefile import FORMAT, rule_file_text
 
 EXPECTED = "expected a 64-bit little-endian x86-64 ELF program, shared library or object file"
@@ -103,21 +104,18 @@ def test_without_any_rule_file_it_says_what_to_do(peephole, program, monkeypatch
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setattr(cli, "_SHIPPED", tmp_path / "none")
     code, _, err = peephole(program)
-    expected = (
-        f"no rule file: expected one at {tmp_path}/ruledb/ruledb.rules; run 'ruledb train', set RULEDB_RULES, or name one with --rules"
-    )
+    expected = "no rule file: no training has exported one; run 'ruledb train', set RULEDB_RULES, or name one with --rules"
     assert (code, err) == (2, f"peephole-rewrite: {expected}\n")
 
 
 def test_trained_rules_come_before_shipped_ones(peephole, program, monkeypatch, tmp_path, rule_file):
-    """The rules of the last training are found in the user's data directory, else those that ship with the package."""
+    """The rule file that the last training exported is taken, else the one that ships with the package."""
     monkeypatch.delenv("RULEDB_RULES")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setattr(cli, "_SHIPPED", tmp_path / "shipped.rules")
     (tmp_path / "shipped.rules").write_text(rule_file_text((), "shipped"))
     assert "semantics shipped" in peephole("--version")[1]
-    (tmp_path / "ruledb").mkdir()
-    (tmp_path / "ruledb" / "ruledb.rules").write_text(rule_file.read_text())
+    remember_rules(rule_file)
     assert "semantics hand-written" in peephole("--version")[1]
     assert peephole(program)[0] == 0
 
