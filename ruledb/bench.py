@@ -9,9 +9,7 @@ import os
 import platform
 import random
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import version
-from multiprocessing import get_context
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from time import perf_counter
@@ -25,6 +23,7 @@ from ruledb.machine.canonical import domains, fixed_families
 from ruledb.machine.elf import ElfError
 from ruledb.machine.instruction import parse_sequence
 from ruledb.machine.registers import RSP, family_mask
+from ruledb.parallel import worker_pool
 from ruledb.progress import stage
 from ruledb.proof.prover import written_families
 from ruledb.search.alphabet import alphabet
@@ -52,7 +51,7 @@ def measure_enumeration(library: KernelLibrary, paths: Sequence[Path], registers
     letters = alphabet(universe, CORE_CONSTANTS)
     evaluator = Evaluator(library, universe)
     start = perf_counter()
-    harvested = list(_harvested(paths, universe, 2 * wanted, jobs))
+    harvested = list(_harvested(paths, universe, 2 * wanted))
     harvest_s = perf_counter() - start
     first = Enumeration(evaluator, universe, letters, harvested, jobs=jobs)
     first.retire([m.target for m in first.empty()])
@@ -101,10 +100,10 @@ def _windows(path: str) -> list[tuple[str, int]]:
     return [(text, live) for (text, _), lives in found.windows.items() if text.count(";") >= 2 for live in lives]
 
 
-def _harvested(paths: Sequence[Path], universe: Sequence[int], wanted: int, jobs: int) -> Iterator[Target]:
+def _harvested(paths: Sequence[Path], universe: Sequence[int], wanted: int) -> Iterator[Target]:
     seen: set[tuple[str, int]] = set()
     files = [str(f) for f in elf_files(paths)]
-    with stage("harvest", len(files)) as advance, ProcessPoolExecutor(max(jobs, os.cpu_count() or 1), get_context("spawn")) as pool:
+    with stage("harvest", len(files)) as advance, worker_pool() as pool:
         for windows in pool.map(_windows, files):
             advance(1, f"{len(seen):,} targets")
             for text, live in windows:

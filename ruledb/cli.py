@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -17,7 +18,7 @@ from ruledb import commands
 from ruledb.machine.elf import ElfError
 from ruledb.machine.rulefile import RuleFileError
 from ruledb.request import RequestError
-from ruledb.store.database import DatabaseError
+from ruledb.store.database import DatabaseError, DatabaseFailure
 
 __all__ = ["main"]
 
@@ -39,7 +40,9 @@ _UsageError: type[Any] = next(c for c in typer.BadParameter.__mro__ if c.__name_
 
 Database = Annotated[str | None, typer.Option("--db", metavar="URL", help="Database; default $RULEDB_URL, else a file of yours.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
-LiveOut = Annotated[str | None, typer.Option("--live-out", metavar="LIST", help="Live registers at their width; default all written, whole.")]
+LiveOut = Annotated[
+    str | None, typer.Option("--live-out", metavar="LIST", help="Live registers at their width; default all written, whole.")
+]
 LiveFlags = Annotated[str | None, typer.Option("--live-flags", metavar="LIST", help="Live flags, or all; default none.")]
 LiveMemory = Annotated[bool, typer.Option("--live-memory/--no-live-memory", help="Whether stored bytes must agree.")]
 Scratch = Annotated[str | None, typer.Option("--scratch", metavar="LIST", help="Dead registers that may be overwritten.")]
@@ -101,7 +104,19 @@ def train(
 
     def human() -> None:
         table = Table(title=f"Run {report['run']}", show_header=False)
-        for name in ("files", "instructions", "windows", "targets", "candidates", "matches", "proved", "refuted", "unknown", "rules", "new_rules"):
+        for name in (
+            "files",
+            "instructions",
+            "windows",
+            "targets",
+            "candidates",
+            "matches",
+            "proved",
+            "refuted",
+            "unknown",
+            "rules",
+            "new_rules",
+        ):
             table.add_row(name.replace("_", " "), f"{report[name]:,}")
         table.add_row("seconds", ", ".join(f"{k} {v:.0f}" for k, v in report["seconds"].items()))
         Console().print(table)
@@ -191,7 +206,14 @@ def rules(
     def human() -> None:
         table = Table("digest", "pattern", "replacement", "bytes", "cycles", "uses", title=f"{len(found)} rules")
         for r in found:
-            table.add_row(r["digest"][:8], Text(r["pattern"]), Text(r["replacement"] or "(nothing)"), str(r["saved_bytes"]), str(r["saved_cycles"]), f"{r['uses']:,}")
+            table.add_row(
+                r["digest"][:8],
+                Text(r["pattern"]),
+                Text(r["replacement"] or "(nothing)"),
+                str(r["saved_bytes"]),
+                str(r["saved_cycles"]),
+                f"{r['uses']:,}",
+            )
         Console().print(table)
 
     _print(found, as_json=as_json, human=human)
@@ -264,7 +286,9 @@ def import_(file: Annotated[Path, typer.Argument(metavar="FILE")], db: Database 
 
 @bench_app.command()
 def enumerate(  # noqa: A001  # the command's name
-    paths: Annotated[list[Path] | None, typer.Argument(metavar="[PATH...]", help="Binaries to take targets from; default corpora/.")] = None,
+    paths: Annotated[
+        list[Path] | None, typer.Argument(metavar="[PATH...]", help="Binaries to take targets from; default corpora/.")
+    ] = None,
     registers: Annotated[int, typer.Option(min=1, max=4)] = 3,
     targets: Annotated[int, typer.Option(min=1, help="Harvested targets to put into the table.")] = 100_000,
     jobs: Annotated[int, typer.Option(min=1)] = 1,
@@ -296,6 +320,10 @@ def _one_line() -> Iterator[None]:
         yield
     except (RequestError, DatabaseError, RuleFileError, ElfError, commands.CommandError) as problem:
         _refuse(str(problem))
+    except DatabaseFailure as problem:
+        _refuse(f"the database failed: {str(problem.orig).strip()}; what was stored stays, run the same command again to go on")
+    except BrokenProcessPool:
+        _refuse("a worker process died, most likely for want of memory; what was stored stays, run again with fewer --jobs")
     except OSError as problem:
         where = f"{problem.filename}: " if problem.filename else ""
         _refuse(f"{where}{problem.strerror or problem}")

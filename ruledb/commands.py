@@ -2,9 +2,7 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from multiprocessing import get_context
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -24,6 +22,7 @@ from ruledb.machine.registers import mask_text
 from ruledb.machine.rule import Rule
 from ruledb.machine.rulefile import read_rule_file, rule_file_text, rule_from_json, rule_to_json
 from ruledb.optimizer import COSTS, Goal, improve
+from ruledb.parallel import worker_pool
 from ruledb.progress import stage
 from ruledb.proof.prover import FIRST, SECOND, Proved, Prover, Refuted, foreign_writes
 from ruledb.proof.query import build, query_text
@@ -56,7 +55,14 @@ def _store(db: str | None) -> Store:
 
 
 def train(
-    db: str | None, paths: Sequence[Path], shape: dict[str, Any], jobs: int | None, budget_s: float | None, rules_out: Path | None, *, quiet: bool
+    db: str | None,
+    paths: Sequence[Path],
+    shape: dict[str, Any],
+    jobs: int | None,
+    budget_s: float | None,
+    rules_out: Path | None,
+    *,
+    quiet: bool,
 ) -> tuple[dict[str, Any], Path]:
     """Train, export the rule file, and return the report and where the file is."""
     store = _store(db)
@@ -89,7 +95,13 @@ def optimize(
     window = read_window(text)
     live = live_mask(window, live_out, live_flags)
     dead = register_list("--scratch", scratch) if scratch else 0
-    answer: dict[str, Any] = {"status": "unsupported", "input": [str(i) for i in window], "replacement": None, "before": None, "after": None}
+    answer: dict[str, Any] = {
+        "status": "unsupported",
+        "input": [str(i) for i in window],
+        "replacement": None,
+        "before": None,
+        "after": None,
+    }
     answer |= {"proof": None, "searched": {"length": 0, "candidates": 0}, "reason": unmodelled(window)}
     if answer["reason"]:
         return answer
@@ -191,7 +203,9 @@ def show(db: str | None, digest: str) -> dict[str, Any]:
     """One rule, whole."""
     store = _store(db)
     rule = _rule(store, digest)
-    proofs = [{"encoding": p.encoding, "solver": f"{p.solver} {p.version}", "limit_ms": p.limit_ms, "query": p.query_digest} for p in rule.proofs]
+    proofs = [
+        {"encoding": p.encoding, "solver": f"{p.solver} {p.version}", "limit_ms": p.limit_ms, "query": p.query_digest} for p in rule.proofs
+    ]
     seen = [{"live": live, "count": n, "first": witness} for live, n, witness in store.sightings(sequence_text(rule.pattern))]
     return _summary(rule) | {
         "dead": rule.dead,
@@ -221,7 +235,9 @@ def verify(db: str | None, file: Path | None, solver: str, jobs: int | None) -> 
         store = _store(db)
         given, stale = list(store.rules()), store.stale_rules()
     verdicts = list(_proved(given, ((FIRST[0], solver), (SECOND[0], solver)), jobs))
-    failures = [f"{rule.digest[:8]} {verdict}: {reason}: {rule.text}" for rule, (verdict, reason) in zip(given, verdicts, strict=True) if reason]
+    failures = [
+        f"{rule.digest[:8]} {verdict}: {reason}: {rule.text}" for rule, (verdict, reason) in zip(given, verdicts, strict=True) if reason
+    ]
     counts = {name: sum(v == name for v, _ in verdicts) for name in ("proved", "refuted", "unknown")}
     return {"rules": len(given), **counts, "stale": stale, "failures": failures, "seconds": round(monotonic() - start, 2)}
 
@@ -229,7 +245,7 @@ def verify(db: str | None, file: Path | None, solver: str, jobs: int | None) -> 
 def _proved(given: Sequence[Rule], opinions: tuple[tuple[str, str], tuple[str, str]], jobs: int | None) -> Iterable[tuple[str, str]]:
     """Verdict and reason of every rule, in order, by worker processes."""
     tasks = [(rule_to_json(rule), opinions) for rule in given]
-    with stage("verify", len(tasks)) as advance, ProcessPoolExecutor(jobs or os.cpu_count(), get_context("spawn")) as pool:
+    with stage("verify", len(tasks)) as advance, worker_pool(jobs) as pool:
         for verdict in pool.map(_prove_again, tasks, chunksize=8):
             advance(1)
             yield verdict
@@ -262,7 +278,9 @@ def import_(db: str | None, file: Path, jobs: int | None) -> dict[str, Any]:
     """Prove the rules of a file and store those that hold."""
     content = read_rule_file(file)
     store = _store(db)
-    accepted = [r for r, (verdict, _) in zip(content.rules, _proved(content.rules, (FIRST, SECOND), jobs), strict=True) if verdict == "proved"]
+    accepted = [
+        r for r, (verdict, _) in zip(content.rules, _proved(content.rules, (FIRST, SECOND), jobs), strict=True) if verdict == "proved"
+    ]
     store.add_results((), [replace(r, uses=0) for r in accepted], {})
     return {"rules": len(accepted), "rejected": len(content.rules) - len(accepted)}
 
@@ -270,5 +288,3 @@ def import_(db: str | None, file: Path, jobs: int | None) -> dict[str, Any]:
 def bench_enumerate(paths: Sequence[Path], registers: int, targets: int, jobs: int) -> dict[str, Any]:
     """Measure the search at length 3."""
     return measure_enumeration(KernelLibrary(kernel_cache()), paths, registers, targets, jobs)
-
-

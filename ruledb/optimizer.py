@@ -16,7 +16,7 @@ from ruledb.machine.canonical import families_in, fixed_families
 from ruledb.machine.codec import CodecError, normalise
 from ruledb.machine.constant import Constant, signed
 from ruledb.machine.instruction import Instruction, constants_of
-from ruledb.machine.registers import ALL_FLAGS, FLAG_SHIFT, RCX, RSP, family_mask, families_of
+from ruledb.machine.registers import ALL_FLAGS, FLAG_SHIFT, RCX, RSP, families_of, family_mask
 from ruledb.machine.states import SEED, States, directed_states, extended, poison
 from ruledb.proof.prover import Counterexample, Proved, Prover, Refuted, Undecided, written_families
 from ruledb.search.agreement import agreeing
@@ -197,8 +197,16 @@ def _fitting(evaluator: Evaluator, pool: Sequence[Constant], goal: Goal) -> tupl
         alphabet(families, pool),
         alphabet(families, plain),
         tuple(x for x in alphabet(families, plain) if _related(x.instruction, own, widths)),
-        tuple(x for x in alphabet(families, plain) if _related(x.instruction, own, widths) and not evaluator.bind([x.instruction])[0].writes & ~may),
-        tuple(x for x in alphabet(families, plain, (*ROWS, *DEEP_ROWS)) if x.instruction.mnemonic in own and not evaluator.bind([x.instruction])[0].writes & ~may),
+        tuple(
+            x
+            for x in alphabet(families, plain)
+            if _related(x.instruction, own, widths) and not evaluator.bind([x.instruction])[0].writes & ~may
+        ),
+        tuple(
+            x
+            for x in alphabet(families, plain, (*ROWS, *DEEP_ROWS))
+            if x.instruction.mnemonic in own and not evaluator.bind([x.instruction])[0].writes & ~may
+        ),
     ]
     # Two thirds of the states of level 2 are copies of cheaper ones.
     return next((c for c in choices if len(c) ** 3 * 0.55 < _CANDIDATES), choices[-1])
@@ -242,7 +250,9 @@ def _target(goal: Goal) -> Target:
     writes = goal.writes
     live = goal.live | sum(family_mask(f) for f in (RSP,) if f in writes)
     cost = (n_bytes, sum(t[0] for t in times), sum(t[1] for t in times) + 1)
-    return Target(goal.instructions, live, writes, fixed_families(goal.instructions) | families_in(goal.instructions) | writes, 0, cost, "goal")
+    return Target(
+        goal.instructions, live, writes, fixed_families(goal.instructions) | families_in(goal.instructions) | writes, 0, cost, "goal"
+    )
 
 
 def _constants(evaluator: Evaluator, goal: Goal) -> tuple[int, ...]:

@@ -17,14 +17,19 @@ _EVERY_S = 10.0
 class Advance(Protocol):
     """Tells the display of *n* more items, and what to say beside them."""
 
-    def __call__(self, n: int, note: str = "") -> None: ...
+    def __call__(self, n: int, note: str = "", /) -> None:
+        """*n* more items are done."""
+
+
+def _silent(_n: int, _note: str = "", /) -> None:
+    """No display."""
 
 
 @contextmanager
 def stage(name: str, total: int, *, quiet: bool = False) -> Iterator[Advance]:
     """A stage of *total* items; the body calls what it is given."""
     if quiet:
-        yield lambda n, note="": None
+        yield _silent
     elif sys.stderr.isatty():
         columns = (
             TextColumn("{task.description:<10}"),
@@ -60,8 +65,7 @@ def _plain(name: str, total: int) -> Advance:
         if now - last >= _EVERY_S or done >= total > 0:
             last, elapsed = now, max(now - start, 1e-3)
             left = (total - done) * elapsed / done if done else 0.0
-            print(
-                f"{name}: {done:,} of {total:,}, {done / elapsed:,.0f}/s, {left:,.0f} s left {note}".rstrip(), file=sys.stderr, flush=True
-            )
+            line = f"{name}: {done:,} of {total:,}, {done / elapsed:,.0f}/s, {left:,.0f} s left {note}"
+            print(line.rstrip(), file=sys.stderr, flush=True)
 
     return advance

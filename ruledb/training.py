@@ -7,10 +7,9 @@ killed at any moment and started again, training goes on where it was, and comes
 """
 
 import hashlib
-import multiprocessing
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -25,6 +24,7 @@ from ruledb.machine.canonical import text_digest
 from ruledb.machine.elf import ElfError
 from ruledb.machine.registers import mask_text
 from ruledb.machine.rule import Proof, Rule
+from ruledb.parallel import worker_pool
 from ruledb.progress import stage
 from ruledb.proof.worker import Goal, Outcome, Verdict, Work, Worker
 from ruledb.search.kernels import KernelLibrary
@@ -132,11 +132,6 @@ class _Training:
         if self.deadline is not None and monotonic() > self.deadline:
             raise OutOfTime
 
-    def _pool(self, initializer: Callable[..., None] | None = None, initargs: tuple[Any, ...] = ()) -> Executor:
-        # A forked child would share the compiled kernels' engine and our threads' locks: start afresh.
-        context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self.options.jobs, context, initializer, initargs)
-
     # harvest
 
     def _harvest(self, files: Sequence[Path]) -> None:
@@ -154,7 +149,7 @@ class _Training:
                 self.report.files += 1
         if not fresh:
             return
-        with stage("harvest", len(fresh), quiet=self.options.quiet) as advance, self._pool() as pool:
+        with stage("harvest", len(fresh), quiet=self.options.quiet) as advance, worker_pool(self.options.jobs) as pool:
             results = pool.map(_harvest_task, [(str(f), self.options.window) for f in fresh], chunksize=1)
             for file, result in zip(fresh, results, strict=True):
                 if isinstance(result, str):
@@ -273,8 +268,7 @@ class _Training:
 
     def _proved(self, batches: Sequence[Sequence[Work]]) -> Iterator[tuple[Sequence[Work], list[Outcome]]]:
         """Batches and their outcomes as they come. A worker that dies takes its batch with it: its targets stay pending."""
-        given = (self.options.cache, self.options.limits_ms)
-        with self._pool(_start_worker, given) as pool:
+        with worker_pool(self.options.jobs, _start_worker, self.options.cache, self.options.limits_ms) as pool:
             futures = {pool.submit(_prove_task, list(batch)): batch for batch in batches}
             try:
                 for future in as_completed(futures):

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-
 __all__ = ["ElfError", "Image", "Section", "Segment", "Symbol", "load", "parse"]
 
 

@@ -197,7 +197,7 @@ def parse_instruction(text: str) -> Instruction:
         raise SyntaxProblem(f"{text!r} is not an instruction: expected Intel syntax such as 'add eax, 1'")
     mnemonic = _SYNONYMS.get(mnemonic, mnemonic)
     words = [word.strip() for word in rest.split(",")] if rest.strip() else []
-    is_jump = mnemonic.startswith("j") or mnemonic == "call" or mnemonic.startswith("loop")
+    is_jump = mnemonic == "call" or mnemonic.startswith(("j", "loop"))
     try:
         operands = tuple(_parse_operand(word, is_jump) for word in words)
     except ValueError as problem:

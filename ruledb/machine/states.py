@@ -98,7 +98,9 @@ def directed_states(n_slots: int, bits: Sequence[int], n: int = 320, values: Seq
     registers = np.where(kind == 3, registers >> rng.integers(0, 64, (n_slots, n), np.uint64), registers)
     for slot in range(1, n_slots):  # equal to, or next to, an earlier register
         other = registers[rng.integers(0, slot, n), np.arange(n)]
-        registers[slot] = np.where(kind[slot] == 4, other, np.where(kind[slot] == 5, other + rng.integers(-2, 3, n).astype(np.uint64), registers[slot]))
+        registers[slot] = np.where(
+            kind[slot] == 4, other, np.where(kind[slot] == 5, other + rng.integers(-2, 3, n).astype(np.uint64), registers[slot])
+        )
     registers[:, 0] = 0
     constants = np.zeros((len(bits), n), np.int64)
     for i, width in enumerate(bits):

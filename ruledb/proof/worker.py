@@ -73,7 +73,6 @@ class Outcome:
     improved: frozenset[int]
 
 
-
 class Worker:
     """Holds what is dear to set up: kernels, an emulator, a prover."""
 

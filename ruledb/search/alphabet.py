@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import combinations, product
 
 from ruledb.cost import Latency, latency_of
-from ruledb.machine.canonical import fixed_families
+from ruledb.machine.canonical import fixed_families, rename
 from ruledb.machine.codec import CodecError, encode
 from ruledb.machine.constant import Constant, Expression, Symbol
 from ruledb.machine.instruction import Imm, Instruction, Mem
@@ -147,8 +147,6 @@ def _small(constant: Constant) -> int:
 
 def _letter(instruction: Instruction) -> Letter | None:
     """The letter of *instruction*, or None where no encoding exists."""
-    from ruledb.machine.canonical import rename
-
     (sized,) = rename((instruction,), lambda r: r, _small)
     try:
         n_bytes = len(encode(sized))

@@ -111,12 +111,12 @@ class Enumeration:
         for number, states, targets in self._hits(level, table, narrow=narrow):
             if stop():
                 break
-            self._verify(depth, level, number, states, targets, best)
+            self._verify(level, number, states, targets, best)
         if flags:
             for number, states, targets in self._flag_hits(level, depth):
                 if stop():
                     break
-                self._verify(depth, level, number, states, targets, best)
+                self._verify(level, number, states, targets, best)
         self.counters.by_length[depth] = level.n * len(self.search.letters)
         self.counters.candidates += level.n * len(self.search.letters)
         for match in best.matches(depth):
@@ -244,7 +244,7 @@ class Enumeration:
                     )
         return np.flatnonzero(chosen)
 
-    def _verify(self, depth: int, level: Level, number: int, states: Index, targets: Index, best: "_Best") -> None:
+    def _verify(self, level: Level, number: int, states: Index, targets: Index, best: "_Best") -> None:
         """Put what agrees on all states, is allowed and is cheaper in some way into *best*."""
         trait, t = self.search.traits[number], self.targets
         costs = np.stack(

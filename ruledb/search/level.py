@@ -7,6 +7,7 @@ dropped if it equals a cheaper one of this or a lower level in all locations on 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -175,7 +176,7 @@ class Search:
         n, n_states = chosen.shape[0], self.states.n
         values, flags = np.empty((len(self.families), n_states, n), np.uint64), np.empty((n_states, n), np.uint8)
         starts = np.searchsorted(letter, np.arange(len(self.letters) + 1))
-        for number, (start, end) in enumerate(zip(starts[:-1], starts[1:], strict=True)):
+        for number, (start, end) in enumerate(pairwise(starts)):
             if start == end:
                 continue
             parents = parent[start:end]

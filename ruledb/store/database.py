@@ -14,7 +14,11 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from ruledb.machine.places import data_folder
 
-__all__ = ["DatabaseError", "default_url", "downgrade", "migrations", "open_engine", "rules_path", "upgrade"]
+__all__ = ["DatabaseError", "DatabaseFailure", "default_url", "downgrade", "migrations", "open_engine", "rules_path", "upgrade"]
+
+
+DatabaseFailure = DBAPIError
+"""What a method of the store raises where the database fails in the middle: the disk is full, the server is gone."""
 
 
 class DatabaseError(ValueError):
@@ -55,6 +59,7 @@ def upgrade(engine: Engine, revision: str = "head") -> None:
 
     Raises:
         DatabaseError: The schema is newer than this version knows.
+
     """
     config = _config()
     scripts = ScriptDirectory.from_config(config)
@@ -86,6 +91,7 @@ def open_engine(url: str | None = None) -> Engine:
 
     Raises:
         DatabaseError: The URL is no database of ours, it cannot be reached, or its schema is newer.
+
     """
     url = url or default_url()
     try:
@@ -108,7 +114,9 @@ def open_engine(url: str | None = None) -> Engine:
     try:
         upgrade(engine)
     except DBAPIError as problem:
-        raise DatabaseError(f"database {_shown(engine)}: {str(problem.orig).strip().splitlines()[0]}; check the URL given with --db") from None
+        raise DatabaseError(
+            f"database {_shown(engine)}: {str(problem.orig).strip().splitlines()[0]}; check the URL given with --db"
+        ) from None
     return engine
 
 
