@@ -56,10 +56,7 @@ class Target:
 def plan() -> list[Target]:
     """List the targets; every third one, counted by source and level, is stripped."""
     pairs = [(source, level) for source in sorted(SOURCES.glob("*.c")) for level in LEVELS]
-    return [
-        Target(source, level, stripped=index % STRIP_EVERY == 0)
-        for index, (source, level) in enumerate(pairs)
-    ]
+    return [Target(source, level, stripped=index % STRIP_EVERY == 0) for index, (source, level) in enumerate(pairs)]
 
 
 def compiler_version(compiler: str) -> str:
@@ -88,9 +85,7 @@ def compile_all(compiler: str, targets: list[Target], folder: Path) -> None:
 
 def run(binary: Path) -> str:
     """Return the standard output of a binary that must exit with 0."""
-    answer = subprocess.run(
-        [binary], check=True, capture_output=True, text=True, timeout=RUN_SECONDS
-    )
+    answer = subprocess.run([binary], check=True, capture_output=True, text=True, timeout=RUN_SECONDS)
     return answer.stdout
 
 
@@ -158,9 +153,7 @@ def check(compiler: str) -> None:
         folder = Path(name)
         compile_all(compiler, targets, folder)
         rebuilt = {f"{BINARIES.name}/{path.name}": digest(path) for path in folder.iterdir()}
-    differing = sorted(
-        path for path in recorded | rebuilt if recorded.get(path) != rebuilt.get(path)
-    )
+    differing = sorted(path for path in recorded | rebuilt if recorded.get(path) != rebuilt.get(path))
     for path in differing:
         print(f"differs: {path}")
     print(f"{len(differing)} of {len(rebuilt)} binaries differ with {compiler_version(compiler)}")
@@ -170,9 +163,7 @@ def main(arguments: list[str]) -> None:
     """Parse the command line and build or check."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cc", default="gcc", help="the C compiler (default: gcc)")
-    parser.add_argument(
-        "--check", action="store_true", help="rebuild aside and report which binaries differ"
-    )
+    parser.add_argument("--check", action="store_true", help="rebuild aside and report which binaries differ")
     options = parser.parse_args(arguments)
     (check if options.check else build)(options.cc)
 

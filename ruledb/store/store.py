@@ -169,7 +169,7 @@ class Store:
     def totals(self) -> dict[str, int]:
         """Number of windows, targets and rules, and of proofs by verdict."""
         with Session(self.engine) as session:
-            verdicts = dict(session.execute(select(ProofRow.verdict, func.count()).group_by(ProofRow.verdict)).tuples())
+            verdicts = dict(session.execute(select(ProofRow.verdict, func.count()).group_by(ProofRow.verdict)).tuples().all())
             return {
                 "windows": session.scalar(select(func.count()).select_from(Window)) or 0,
                 "targets": session.scalar(select(func.count()).select_from(Target)) or 0,
@@ -364,7 +364,7 @@ def _rule(row: RuleRow) -> Rule:
 def _select_in(session: Session, columns: tuple[Any, Any], key: Any, values: Sequence[Any]) -> dict[Any, int]:
     found: dict[Any, int] = {}
     for start in range(0, len(values), _CHUNK):
-        found |= dict(session.execute(select(*columns).where(key.in_(values[start : start + _CHUNK]))).tuples())
+        found |= dict(session.execute(select(*columns).where(key.in_(values[start : start + _CHUNK]))).tuples().all())
     return found
 
 
