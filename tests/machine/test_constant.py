@@ -1,7 +1,7 @@
 """Constants: numbers, symbols and expressions."""
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ruledb.machine.constant import OPERATIONS, Expression, Symbol, constant_text, evaluate, parse_constant, signed, symbols_in
@@ -49,14 +49,18 @@ def test_constants_are_computed_modulo_two_to_the_64(constant, values):
     assert value_of(constant, values) == in_python(constant, values)
 
 
+def has_log2_of_a_number(constant):
+    """Whether folding may meet log2 of what is no power of two."""
+    if not isinstance(constant, Expression):
+        return False
+    return (constant.name == "log2" and not symbols_in(constant)) or any(map(has_log2_of_a_number, constant.args))
+
+
 @given(EXPRESSIONS, VALUES)
 def test_the_text_of_a_constant_means_the_same(constant, values):
     """A text reads back to a constant with the same value, symbols and text."""
-    try:
-        again = parse_constant(constant_text(constant))
-    except ValueError as problem:
-        assert "log2" in str(problem)  # folding log2 of a number that is no power of two
-        return
+    assume(not has_log2_of_a_number(constant))
+    again = parse_constant(constant_text(constant))
     assert value_of(again, values) == value_of(constant, values)
     assert symbols_in(again) == symbols_in(constant)
     assert parse_constant(constant_text(again)) == again
@@ -88,7 +92,7 @@ def test_the_grammar_has_shorthands(text, expected):
 @pytest.mark.parametrize("text", ["", "x", "c", "0x", "(c0", "c0)", "1 2", "c0 +", "log2", "1.5", "log2(3)"])
 def test_what_is_no_constant_is_refused(text):
     """A broken text raises, with a message that says something."""
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"\S"):
         parse_constant(text)
 
 

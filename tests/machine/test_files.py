@@ -1,7 +1,5 @@
 """Files that are whole or not there."""
 
-import os
-
 import pytest
 
 from ruledb.machine import files
@@ -39,7 +37,7 @@ def test_a_failure_leaves_what_was_there(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space"):
         write_whole(path, b"new")
     assert path.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["file"]
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):

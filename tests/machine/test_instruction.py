@@ -106,7 +106,7 @@ def test_a_jump_has_a_label():
 )
 def test_what_is_no_instruction_is_refused(text):
     """A broken text raises one error that shows it."""
-    with pytest.raises(SyntaxProblem, match="."):
+    with pytest.raises(SyntaxProblem, match=r"\S"):
         parse_instruction(text)
 
 

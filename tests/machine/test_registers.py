@@ -89,5 +89,5 @@ def test_a_word_that_names_nothing_is_refused(word):
 @pytest.mark.parametrize("wrong", [(N_FAMILIES, 64), (-1, 64), (0, 7), (0, 64, True), (RSI, 8, True)])
 def test_registers_that_do_not_exist_cannot_be_built(wrong):
     """Family, width and the high byte are checked."""
-    with pytest.raises(ValueError, match="expected|only ah"):
+    with pytest.raises(ValueError, match=r"expected|only ah"):
         Register(*wrong)

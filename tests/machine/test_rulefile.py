@@ -90,7 +90,7 @@ TEXT = rule_file_text(RULES, "meaning")
         (resummed(TEXT, lambda d: d | {"pattern": 5}), "some.rules"),
         (resummed(TEXT, lambda d: d | {"preserves": None}), "some.rules"),
         (resummed(TEXT, lambda d: [d]), "some.rules"),
-        (resummed(TEXT, lambda d: 5), "some.rules"),
+        (resummed(TEXT, lambda _: 5), "some.rules"),
     ],
 )  # fmt: skip
 def test_what_is_not_whole_is_refused(file, content, says):
