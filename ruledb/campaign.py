@@ -4,16 +4,17 @@ One campaign of the search: all pending targets with the same number of register
 Targets are canonical windows; the search works on the hardware families of a universe. `Naming` goes to and fro.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ruledb.cost import latency_of, size_of
-from ruledb.machine.canonical import bind, domains, families_in, fixed_families, rename
+from ruledb.machine.canonical import LITERALS, bind, domains, families_in, fixed_families, rename
 from ruledb.machine.codec import CodecError, encode
 from ruledb.machine.constant import Constant, Expression, Symbol
-from ruledb.machine.instruction import Instruction, parse_sequence, sequence_text
+from ruledb.machine.instruction import Instruction, constants_of, parse_sequence, sequence_text
 from ruledb.machine.registers import ALL_FLAGS, FLAGS, N_LANES, RSP, VIRTUAL, Register
 from ruledb.machine.states import States
 from ruledb.proof.oracle import Oracle
@@ -35,6 +36,9 @@ MAX_SYMBOLS = 2
 
 CORE_CONSTANTS: tuple[Constant, ...] = (0, 1, -1, Symbol(0), Symbol(1), Expression("-", (Symbol(0),)))
 """The six immediates of length 3."""
+
+_NUMBERS = 12
+"""Literal constants of a campaign's own that lengths 1 and 2 may use."""
 
 _SMALL = 29
 """Stands for every symbol where sizes are compared: an immediate of eight bits."""
@@ -130,7 +134,7 @@ class Campaign:
 
     def run(self, length: int, advance: Callable[[int, int], None]) -> Found:
         """Search up to *length*; *advance* is told of candidates looked at, and of matches."""
-        wide = alphabet(self._universe, grammar(MAX_SYMBOLS))
+        wide = alphabet(self._universe, (*grammar(MAX_SYMBOLS), *self._numbers()))
         enumeration = Enumeration(self._evaluator, self._universe, wide, self._targets, jobs=self._jobs)
         self._take(enumeration, enumeration.empty())
         advance(0, self.found.n_matches)
@@ -141,6 +145,12 @@ class Campaign:
         if length >= 3:
             self._deepest(enumeration.active, advance)
         return self.found
+
+    def _numbers(self) -> tuple[int, ...]:
+        """The numbers that most targets with literal constants hold: what replaces those may need them."""
+        held = Counter(n for p in self._pending if p.literal for n in set(constants_of(parse_sequence(p.text))) if isinstance(n, int))
+        common = sorted((n for n in held if n not in LITERALS), key=lambda n: (-held[n], n))
+        return tuple(common[:_NUMBERS])
 
     def _deepest(self, active: np.ndarray, advance: Callable[[int, int], None]) -> None:
         """Length 3, with the core alphabet, for windows of three instructions and more that nothing shorter equals."""

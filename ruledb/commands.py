@@ -281,7 +281,7 @@ def import_(db: str | None, file: Path, jobs: int | None) -> dict[str, Any]:
     accepted = [
         r for r, (verdict, _) in zip(content.rules, _proved(content.rules, (FIRST, SECOND), jobs), strict=True) if verdict == "proved"
     ]
-    store.add_results((), [replace(r, uses=0) for r in accepted], {})
+    store.add_results((), [replace(r, uses=0) for r in accepted])
     return {"rules": len(accepted), "rejected": len(content.rules) - len(accepted)}
 
 

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from ruledb.machine.canonical import canonicalise
-from ruledb.machine.instruction import Instruction, parse_sequence
+from ruledb.machine.instruction import Instruction, parse_sequence, sequence_text
 from ruledb.machine.registers import ALL_FLAGS, N_LANES, VIRTUAL
 from ruledb.machine.rule import Rule
 from ruledb.semantics.symbolic import reads_and_writes
 
-__all__ = ["Cover"]
+__all__ = ["Cover", "Rank", "rank"]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -24,24 +24,41 @@ def _effects(instruction: Instruction) -> tuple[int, int]:
     return reads, kills
 
 
+Rank = tuple[int, bool]
+"""Length of a window, and whether its constants are numbers: the order in which windows are learned."""
+
+
+def rank(instructions: Sequence[Instruction]) -> Rank:
+    """The rank of a canonical window."""
+    symbolic = canonicalise(instructions)
+    return len(instructions), symbolic is not None and symbolic.text != sequence_text(instructions)
+
+
 class Cover:
-    """An index of rules by pattern."""
+    """
+    An index of rules by pattern.
+
+    A window is covered by rules of a lower rank only. So it does not matter in which order rules of one rank are found,
+    and training comes to the same rules however often it is interrupted.
+    """
 
     def __init__(self, rules: Iterable[Rule]) -> None:
-        self._rules: dict[str, list[tuple[str, int]]] = {}
+        self._rules: dict[str, list[tuple[Rank, str, int]]] = {}
         self._mnemonics: set[tuple[str, ...]] = set()
         for rule in rules:
             self.add(rule)
 
     def add(self, rule: Rule) -> None:
         """Count *rule* in."""
-        key = "; ".join(map(str, rule.pattern))
-        self._rules.setdefault(key, []).append((rule.digest, rule.touched & ~rule.preserves))
+        found = self._rules.setdefault(sequence_text(rule.pattern), [])
+        found.append((rank(rule.pattern), rule.digest, rule.touched & ~rule.preserves))
+        found.sort()
         self._mnemonics.add(tuple(i.mnemonic for i in rule.pattern))
 
-    def improving(self, text: str, live: int) -> str | None:
+    def improving(self, text: str, live: int, below: Rank) -> str | None:
         """
-        Digest of a rule that improves a part of the canonical window *text* (or all of it) where *live* is live behind it.
+        Digest of a rule of a rank under *below* that improves a part of the canonical window *text* (or all of it) where
+        *live* is live behind it.
 
         *live* covers what the window writes; everything else counts as live.
         """
@@ -55,18 +72,18 @@ class Cover:
         for n in range(1, len(instructions) + 1):
             for start in range(len(instructions) - n + 1):
                 if tuple(names[start : start + n]) in self._mnemonics:
-                    found = self._at(instructions[start : start + n], behind[start + n - 1])
+                    found = self._at(instructions[start : start + n], behind[start + n - 1], below)
                     if found is not None:
                         return found
         return None
 
-    def _at(self, part: Sequence[Instruction], live: int) -> str | None:
+    def _at(self, part: Sequence[Instruction], live: int, below: Rank) -> str | None:
         for literal in (False, True):
             canonical = canonicalise(part, literal=literal)
             if canonical is None:
                 continue
-            for digest, must_be_dead in self._rules.get(canonical.text, ()):
-                if not _renamed(live, canonical.families) & must_be_dead:
+            for rule_rank, digest, must_be_dead in self._rules.get(canonical.text, ()):
+                if rule_rank < below and not _renamed(live, canonical.families) & must_be_dead:
                     return digest
         return None
 

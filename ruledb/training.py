@@ -18,7 +18,7 @@ from time import monotonic
 from typing import Any
 
 from ruledb.campaign import Campaign, Found, arity_of
-from ruledb.cover import Cover
+from ruledb.cover import Cover, Rank
 from ruledb.harvester import Harvest, elf_files, harvest
 from ruledb.machine.canonical import text_digest
 from ruledb.machine.elf import ElfError
@@ -175,12 +175,16 @@ class _Training:
     # search and proof
 
     def _learn(self, lengths: Sequence[int]) -> None:
-        """Search for the pending targets of windows of *lengths*, by arity, and prove what was found, short windows first."""
-        cover = Cover(self.store.rules())
+        """
+        Search for the pending targets of windows of *lengths*, by arity, and prove what was found, short windows first.
+
+        The targets stay pending until all are done: a run that is interrupted plans the same again, finds the units that are
+        finished and the verdicts that are known, and goes on from there.
+        """
+        cover, done = Cover(self.store.rules()), _Done()
         with self._timed("plan"):
-            pending = self._uncovered(self.store.pending(lengths), cover)
+            pending = _uncovered(self.store.pending(lengths), cover, done, (min(lengths), False))
         found: dict[int, list[str]] = {}
-        quarantined: set[int] = set()
         by_arity: dict[int, list[PendingTarget]] = {}
         for target in pending:
             arity = arity_of(target.text)
@@ -190,31 +194,14 @@ class _Training:
             for arity, targets in sorted(by_arity.items()):
                 self._look_at_clock()
                 result = self._searched(arity, targets)
-                found |= {int(k): v for k, v in result.candidates.items()}
-                quarantined.update(result.quarantined)
-        self.report.quarantined += len(quarantined)
-        self.store.set_states(dict.fromkeys(sorted(quarantined), "quarantined"))
-        gone = {t.id for t in pending} - found.keys() - quarantined
+                found |= result.candidates
+                done.states |= dict.fromkeys(result.quarantined, "quarantined")
+                self.report.quarantined += len(result.quarantined)
         with self._timed("prove"):
-            for _, group in groupby((t for t in pending if t.id in found), key=lambda t: t.length):
-                self._prove(self._uncovered(list(group), cover), found, cover)
-        self.store.set_states(dict.fromkeys(sorted(gone), "searched"))
-
-    def _uncovered(self, pending: Sequence[PendingTarget], cover: Cover) -> list[PendingTarget]:
-        """The targets that no rule improves yet; the others are done."""
-        left: list[PendingTarget] = []
-        covered: dict[int, str] = {}
-        uses: dict[str, int] = {}
-        for target in pending:
-            digest = cover.improving(target.text, target.live)
-            if digest is None:
-                left.append(target)
-            else:
-                covered[target.id] = "covered"
-                uses[digest] = uses.get(digest, 0) + target.count
-        self.store.set_states(covered)
-        self.store.add_uses(uses)
-        return left
+            for rank, group in groupby((t for t in pending if t.id in found), key=lambda t: (t.length, t.literal)):
+                self._prove(_uncovered(list(group), cover, done, rank), found, cover, done)
+        done.states = {t.id: "searched" for t in pending} | done.states
+        self.store.finish_targets(done.states, done.uses)
 
     def _searched(self, arity: int, targets: Sequence[PendingTarget]) -> Found:
         """The candidates for *targets*: from the finished unit, or by searching now."""
@@ -242,7 +229,7 @@ class _Training:
         self.store.finish_unit(key, "search", self.report.run, monotonic() - start, result)
         return found
 
-    def _prove(self, targets: Sequence[PendingTarget], found: dict[int, list[str]], cover: Cover) -> None:
+    def _prove(self, targets: Sequence[PendingTarget], found: dict[int, list[str]], cover: Cover, done: "_Done") -> None:
         """Prove the candidates of *targets* in worker processes; every batch is stored when it comes back."""
         works = list(self._works(targets, found))
         batches = [works[i : i + _BATCH] for i in range(0, len(works), _BATCH)]
@@ -250,7 +237,7 @@ class _Training:
             return
         with stage("prove", len(works), quiet=self.options.quiet) as advance:
             for batch, outcomes in self._proved(batches):
-                self._store_outcomes(batch, outcomes, cover)
+                self._store_outcomes(batch, outcomes, cover, done)
                 advance(len(batch), f"{self.report.new_rules:,} rules")
 
     def _works(self, targets: Sequence[PendingTarget], found: dict[int, list[str]]) -> Iterator[Work]:
@@ -278,10 +265,9 @@ class _Training:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def _store_outcomes(self, batch: Sequence[Work], outcomes: Iterable[Outcome], cover: Cover) -> None:
+    def _store_outcomes(self, batch: Sequence[Work], outcomes: Iterable[Outcome], cover: Cover, done: "_Done") -> None:
         proofs: list[StoredProof] = []
         rules: list[Rule] = []
-        states: dict[int, str] = {}
         limit = max(self.options.limits_ms)
         for work, outcome in zip(batch, outcomes, strict=True):
             for v in outcome.verdicts:
@@ -291,10 +277,38 @@ class _Training:
                 )
                 setattr(self.report, v.verdict, getattr(self.report, v.verdict) + 1)
             rules += outcome.rules
-            states |= {g.target: "improved" if g.target in outcome.improved else "searched" for g in work.goals}
-        self.report.new_rules += self.store.add_results(proofs, rules, states)
+            for goal in work.goals:
+                if goal.target in outcome.improved:
+                    done.states[goal.target] = "improved"
+                    done.use(outcome.improved[goal.target], goal.count)
+        self.report.new_rules += self.store.add_results(proofs, rules)
         for rule in rules:
             cover.add(rule)
+
+
+@dataclass(slots=True)
+class _Done:
+    """What is known of targets at the end of a search: their new states, and how often each rule (by digest) was of use."""
+
+    states: dict[int, str] = field(default_factory=dict)
+    uses: dict[str, int] = field(default_factory=dict)
+
+    def use(self, digest: str, count: int) -> None:
+        """Count a rule's uses."""
+        self.uses[digest] = self.uses.get(digest, 0) + count
+
+
+def _uncovered(targets: Sequence[PendingTarget], cover: Cover, done: _Done, below: Rank) -> list[PendingTarget]:
+    """The targets that no rule of a rank under *below* improves; the others are done."""
+    left = []
+    for target in targets:
+        digest = cover.improving(target.text, target.live, below)
+        if digest is None:
+            left.append(target)
+        else:
+            done.states[target.id] = "covered"
+            done.use(digest, target.count)
+    return left
 
 
 @dataclass(slots=True)

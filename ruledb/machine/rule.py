@@ -1,7 +1,7 @@
 """Rules: a proved pattern ⇒ replacement, where it holds, and what it saves."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ruledb.machine.canonical import domains, text_digest, touched_mask
 from ruledb.machine.instruction import Imm, Instruction, Mem, Other, sequence_text
@@ -70,6 +70,12 @@ class Rule:
     def digest(self) -> str:
         """Identity of the rule: content hash of `text`."""
         return text_digest(self.text)
+
+    def merged(self, other: "Rule") -> "Rule":
+        """The same rule proved twice: locations are proved one by one, so it preserves what either proof says."""
+        assert self.digest == other.digest, "two different rules"
+        proofs = (*self.proofs, *(p for p in other.proofs if p not in self.proofs))
+        return replace(self, preserves=self.preserves | other.preserves, proofs=proofs)
 
     @property
     def touched(self) -> int:

@@ -65,12 +65,12 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Rules and verdicts that a work came to; *improved* are the targets that got a rule."""
+    """Rules and verdicts that a work came to; *improved*: the targets that got a rule, and its digest."""
 
     pattern: str
     rules: tuple[Rule, ...]
     verdicts: tuple[Verdict, ...]
-    improved: frozenset[int]
+    improved: dict[int, str]
 
 
 class Worker:
@@ -99,13 +99,13 @@ class _WindowProof:
         self.verdicts: list[Verdict] = []
 
     def run(self) -> Outcome:
-        improved = set()
+        improved: dict[int, str] = {}
         for goal in self.work.goals:
             for model in self.work.models:
                 rule = self._best(goal, model)
                 if rule is not None:
-                    improved.add(goal.target)
-        return Outcome(self.work.pattern, tuple(self.rules.values()), tuple(self.verdicts), frozenset(improved))
+                    improved.setdefault(goal.target, rule.digest)
+        return Outcome(self.work.pattern, tuple(self.rules.values()), tuple(self.verdicts), improved)
 
     def _costs(self, side: Sequence[Instruction]) -> Costs | None:
         """Size and time of a canonical sequence on example registers and the witness's constants; None where it has no encoding."""
@@ -146,10 +146,10 @@ class _WindowProof:
             (time[0], time[1], time[2], time[3]),
             proofs=tuple(Proof(*p) for p in verdict.opinions),
             witness=goal.witness,
-            uses=goal.count,
         )
-        self.rules[text] = rule
-        return rule
+        known = self.rules.get(text)
+        self.rules[text] = rule if known is None else known.merged(rule)
+        return self.rules[text]
 
     def _verdict(self, goal: Goal, text: str) -> Verdict | None:
         """The verdict on one candidate; None where a test state refutes it already."""

@@ -185,7 +185,7 @@ class Store:
             select(Target.id, Window.text, Window.literal, Window.length, Target.live, Target.count, Target.witness, Target.constants)
             .join(Window, Window.id == Target.window_id)
             .where(Target.state == "pending", Window.length.in_(lengths))
-            .order_by(Window.length, Window.digest, Target.live)
+            .order_by(Window.length, Window.literal, Window.digest, Target.live)
         )
         with Session(self.engine) as session:
             return [
@@ -193,20 +193,15 @@ class Store:
                 for i, text, literal, length, live, count, witness, constants in session.execute(query)
             ]
 
-    def set_states(self, states: dict[int, str]) -> None:
-        """Set the state of targets by id."""
+    def finish_targets(self, states: dict[int, str], uses: dict[str, int]) -> None:
+        """Set the states of targets by id, and count uses of rules by digest."""
+        target, rule = Target.__table__, RuleRow.__table__
         with self.engine.begin() as connection:
-            statement = update(Target.__table__).where(Target.__table__.c.id == bindparam("key")).values(state=bindparam("new"))  # type: ignore[arg-type]  # a Table
-            rows = [{"key": key, "new": state} for key, state in states.items()]
-            if rows:
-                connection.execute(statement, rows)
-
-    def add_uses(self, uses: dict[str, int]) -> None:
-        """Count more uses of rules, by digest."""
-        with self.engine.begin() as connection:
-            table = RuleRow.__table__
-            statement = update(table).where(table.c.digest == bindparam("key")).values(uses=table.c.uses + bindparam("more"))  # type: ignore[arg-type]  # a Table
+            if states:
+                statement = update(target).where(target.c.id == bindparam("key")).values(state=bindparam("new"))  # type: ignore[arg-type]  # a Table
+                connection.execute(statement, [{"key": key, "new": state} for key, state in states.items()])
             if uses:
+                statement = update(rule).where(rule.c.digest == bindparam("key")).values(uses=rule.c.uses + bindparam("more"))  # type: ignore[arg-type]  # a Table
                 connection.execute(statement, [{"key": key, "more": n} for key, n in uses.items()])
 
     # proofs and rules
@@ -232,15 +227,13 @@ class Store:
                     )
         return found
 
-    def add_results(self, proofs: Sequence[StoredProof], rules: Sequence[Rule], states: dict[int, str]) -> int:
-        """Keep verdicts, the rules that came of them, and the new states of their targets; return how many rules are new."""
+    def add_results(self, proofs: Sequence[StoredProof], rules: Sequence[Rule]) -> int:
+        """Keep verdicts and the rules that came of them; return how many rules are new."""
         with Session(self.engine) as session, session.begin():
             for proof in proofs:
                 self._add_proof(session, proof)
             session.flush()
-            new = sum(self._add_rule(session, rule) for rule in rules)
-        self.set_states(states)
-        return new
+            return sum(self._add_rule(session, rule) for rule in rules)
 
     def _add_proof(self, session: Session, proof: StoredProof) -> None:
         session.execute(delete(ProofRow).where(ProofRow.query == proof.query))
@@ -265,12 +258,13 @@ class Store:
             session.add(Counterexample(proof_id=row.id, inputs=shown, locations=mask_text(locations), confirmed=confirmed))
 
     def _add_rule(self, session: Session, rule: Rule) -> bool:
-        """Keep a rule; one that is there already gets the larger mask of what it preserves."""
+        """Keep a rule; one that is there already preserves what either proof says."""
         row = session.scalar(select(RuleRow).where(RuleRow.digest == rule.digest))
         if row is not None and row.semantics == self.semantics:
-            if parse_mask(row.preserves) & rule.preserves != rule.preserves:
-                row.preserves, row.proofs = mask_text(rule.preserves), _proof_list(rule.proofs)
-            row.uses += rule.uses
+            known = _rule(row)
+            if rule.preserves & ~known.preserves:
+                merged = known.merged(rule)
+                row.preserves, row.proofs = mask_text(merged.preserves), _proof_list(merged.proofs)
             return False
         if row is not None:
             session.delete(row)
