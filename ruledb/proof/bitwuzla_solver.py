@@ -61,7 +61,11 @@ class BitwuzlaConverter(Converter, DagWalker):  # type: ignore[misc]  # pySMT ha
 
     def convert(self, formula: Any) -> Any:
         """The Bitwuzla term of *formula*."""
-        return self.walk(formula)
+        try:
+            return self.walk(formula)
+        except BaseException:
+            self.stack.clear()  # else the next walk goes on with what failed
+            raise
 
     def back(self, expr: Any) -> Any:
         """Terms do not convert back: values are read bit by bit."""
