@@ -26,6 +26,7 @@ from ruledb.machine.registers import mask_text
 from ruledb.machine.rule import Proof, Rule
 from ruledb.parallel import worker_pool
 from ruledb.progress import stage
+from ruledb.proof.prover import LIMITS_MS
 from ruledb.proof.worker import Goal, Outcome, Verdict, Work, Worker
 from ruledb.search.kernels import KernelLibrary
 from ruledb.store.store import HarvestedWindow, PendingTarget, Store, StoredProof, query_key
@@ -55,7 +56,7 @@ class Options:
     length: int = 3
     registers: int = 4
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
-    limits_ms: tuple[int, ...] = (100, 5000)
+    limits_ms: tuple[int, ...] = LIMITS_MS
     budget_s: float | None = None
     cache: Path | None = None
     quiet: bool = False

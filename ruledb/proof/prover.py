@@ -36,8 +36,8 @@ FIRST = ("functional", "bitwuzla")
 SECOND = ("relational", "z3")
 """Encoding and solver of the confirmation."""
 
-LIMITS_MS = (100, 5000)
-"""Time limits of the first try and of the second."""
+LIMITS_MS = (100, 1000, 5000)
+"""Time limits of one try after another. What goes beyond the needed locations is not worth the last."""
 
 _RENEWED = 256
 """Queries between two fresh environments: pySMT never frees a term."""
@@ -132,7 +132,7 @@ class Prover:
         mask = sum(bit for bit in query.by_location if bit & (required | plausible))
         total = 0.0
         for _ in range(_ROUNDS):
-            answer = self._decide(query, mask, self.first)
+            answer = self._decide(query, mask, self.first, self._patience(mask, needed))
             total += answer.ms
             match answer:
                 case Sat():
@@ -154,11 +154,16 @@ class Prover:
             self._environment = new_environment()
         return build(self._environment, pattern, replacement, opinion[0])
 
-    def _decide(self, query: Query, mask: int, opinion: tuple[str, str]) -> Answer:
+    def _patience(self, mask: int, needed: int) -> tuple[int, ...]:
+        """Time limits for a query about *mask*."""
+        return self.limits_ms if mask == needed or len(self.limits_ms) == 1 else self.limits_ms[:-1]
+
+    @staticmethod
+    def _decide(query: Query, mask: int, opinion: tuple[str, str], limits_ms: Sequence[int]) -> Answer:
         """The first definite answer within growing limits."""
         terms = [*query.symbols, *query.by_location.values()]
         answer: Answer = Unknown(0.0, "no time limit given")
-        for limit in self.limits_ms:
+        for limit in limits_ms:
             answer = ask(query.environment, query.differs(mask), terms, opinion[1], limit)
             if not isinstance(answer, Unknown) or answer.reason != "timeout":
                 break
@@ -174,7 +179,7 @@ class Prover:
         other = self._query(pattern, replacement, self.second)
         answer: Answer = Unknown(0.0, "not asked")
         for tried in dict.fromkeys((mask, needed)):
-            answer = self._decide(other, tried, self.second)
+            answer = self._decide(other, tried, self.second, self._patience(tried, needed))
             total += answer.ms
             mask = tried
             if not isinstance(answer, Unknown):

@@ -24,6 +24,9 @@ from ruledb.search.kernels import KernelLibrary
 
 __all__ = ["Goal", "Outcome", "Verdict", "Work", "Worker"]
 
+_MAX_UNDECIDED = 3
+"""Undecided candidates of one goal after which it is given up."""
+
 Costs = tuple[tuple[int, int], tuple[int, int, int, int]]
 
 
@@ -126,6 +129,7 @@ class _WindowProof:
             costs = self._costs(parse_sequence(text))
             if costs is not None and costs[which] < self.before[which]:
                 ranked.append((costs[which], text, costs))
+        undecided = 0
         for _, text, costs in sorted(ranked):
             rule = self.rules.get(text)
             if rule is not None and not goal.live & ~rule.preserves:
@@ -133,6 +137,9 @@ class _WindowProof:
             verdict = self._verdict(goal, text)
             if verdict is not None and verdict.verdict == "proved":
                 return self._rule(goal, text, verdict, costs)
+            undecided += verdict is not None and verdict.verdict == "unknown"
+            if undecided == _MAX_UNDECIDED:
+                break  # the other candidates are as hard
         return None
 
     def _rule(self, goal: Goal, text: str, verdict: Verdict, costs: Costs) -> Rule:
