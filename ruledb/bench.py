@@ -94,7 +94,7 @@ def measure_enumeration(library: KernelLibrary, paths: Sequence[Path], registers
 def _windows(path: str) -> list[tuple[str, int]]:
     """Text and live set of every window of three instructions and more in one file; nothing where it is unreadable."""
     try:
-        found = harvest(Path(path), _WINDOW)
+        found = harvest(Path(path), _WINDOW, connected=False)
     except ElfError:
         return []
     return [(text, live) for (text, _), lives in found.windows.items() if text.count(";") >= 2 for live in lives]

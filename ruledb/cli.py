@@ -289,7 +289,7 @@ def enumerate(  # noqa: A001  # the command's name
     paths: Annotated[
         list[Path] | None, typer.Argument(metavar="[PATH...]", help="Binaries to take targets from; default corpora/.")
     ] = None,
-    registers: Annotated[int, typer.Option(min=1, max=4)] = 3,
+    registers: Annotated[int, typer.Option(min=1, max=4)] = 4,
     targets: Annotated[int, typer.Option(min=1, help="Harvested targets to put into the table.")] = 100_000,
     jobs: Annotated[int, typer.Option(min=1)] = 1,
     as_json: Json = False,

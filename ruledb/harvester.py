@@ -107,9 +107,9 @@ def live_of(canonical: Canonical, live: int) -> int:
     return to_canonical_mask(live, canonical, written | ALL_FLAGS)
 
 
-def harvest(path: Path, longest: int) -> Harvest:
+def harvest(path: Path, longest: int, *, connected: bool = True) -> Harvest:
     """
-    The windows of at most *longest* instructions of the ELF file at *path*.
+    The windows of at most *longest* instructions of the ELF file at *path*, all of them or only the *connected* ones.
 
     Raises:
         ElfError: It is no readable x86-64 ELF file.
@@ -133,7 +133,7 @@ def harvest(path: Path, longest: int) -> Harvest:
         for window in windows(block, liveness.after(block), longest, usable):
             raw = tuple(d.code for d in window.decoded)
             if raw not in forms:
-                forms[raw] = _forms(window.instructions)
+                forms[raw] = _forms(window.instructions, connected=connected)
             for literal, canonical in enumerate(forms[raw]):
                 live = live_of(canonical, window.live_out)
                 lives = found.windows.setdefault((canonical.text, bool(literal)), {})
@@ -144,9 +144,9 @@ def harvest(path: Path, longest: int) -> Harvest:
     return found
 
 
-def _forms(instructions: tuple[Instruction, ...]) -> tuple[Canonical, ...]:
+def _forms(instructions: tuple[Instruction, ...], *, connected: bool) -> tuple[Canonical, ...]:
     """The symbolic form and, where it has constants, the literal one; none where the window is not worth keeping."""
-    if len(families_in(instructions)) > MAX_FAMILIES or not is_connected(instructions):
+    if len(families_in(instructions)) > MAX_FAMILIES or (connected and not is_connected(instructions)):
         return ()
     symbolic = canonicalise(instructions)
     literal = canonicalise(instructions, literal=True)
