@@ -30,7 +30,7 @@ from ruledb.search.alphabet import alphabet
 from ruledb.search.enumerator import Enumeration
 from ruledb.search.evaluate import Evaluator
 from ruledb.search.kernels import KernelLibrary
-from ruledb.search.states import UNIVERSES
+from ruledb.search.states import N_CONSTANTS, UNIVERSES
 from ruledb.search.targets import Target
 
 __all__ = ["measure_enumeration"]
@@ -121,11 +121,12 @@ def _harvested(paths: Sequence[Path], universe: Sequence[int], wanted: int) -> I
 def _target(text: str, live: int, universe: Sequence[int]) -> Target | None:
     instructions = parse_sequence(text)
     naming = Naming.of(instructions, universe)
-    if naming is None or len(domains(instructions)) > MAX_SYMBOLS:
+    n_symbols = len(domains(instructions))
+    if naming is None or n_symbols > N_CONSTANTS:
         return None
     there = naming.there(instructions)
     fixed = frozenset(fixed_families(instructions) - {RSP})
-    return Target(there, naming.mask(live), written_families(there), fixed, len(domains(instructions)), _FREE, text)
+    return Target(there, naming.mask(live), written_families(there), fixed, min(n_symbols, MAX_SYMBOLS), _FREE, text)
 
 
 def _planted(search: Enumeration, seed: int) -> list[Target]:

@@ -31,6 +31,9 @@ BLOCK = 1024
 """States a block: registers, fingerprints and filter together stay in the second-level cache."""
 
 _HITS = 1 << 18
+_FLAG_STATES = 10
+"""Search states on which flags are compared before all are."""
+
 _NOTHING = np.zeros(0, np.intp)
 _SCAN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 KEPT = 6
@@ -206,7 +209,7 @@ class Enumeration:
     def _flag_hits(self, level: Level, depth: int) -> Iterator[tuple[int, Index, Index]]:
         """
         Letters that set the live flags of a target and write none of its live registers, on states that hold the
-        registers already. Flags on all states are mixed into one word and compared by mask.
+        registers already. Flags on some states are mixed into one word and compared by mask.
         """
         targets = self.targets
         wanted = np.flatnonzero(self.active & (targets.live_flags != 0))
@@ -215,7 +218,7 @@ class Enumeration:
         kinds = []
         for mask in np.unique(targets.live_flags[wanted]):
             owners = wanted[targets.live_flags[wanted] == mask]
-            keys = _flag_words(targets.flags[:, owners] & mask)
+            keys = _flag_words(targets.flags[:_FLAG_STATES, owners] & mask)
             order = np.argsort(keys, kind="stable")
             kinds.append((mask, keys[order], owners[order]))
         holding = self._states_holding_registers(level, wanted)
@@ -223,7 +226,7 @@ class Enumeration:
             # Behind many states only letters that do nothing but set flags: what else they write would be dead.
             if not bound.kernel.writes_flags or (depth > 2 and bound.outputs):
                 continue
-            _, flags = self.search.apply(number, level, holding)
+            _, flags = self.search.apply(number, level, holding, _FLAG_STATES)
             for mask, keys, owners in kinds:
                 yield from _joined(number, _flag_words(flags & mask), holding, keys, owners)
 
@@ -332,8 +335,9 @@ def _evaluated(targets: Sequence[Target], search: Search, keys: Sequence[int]) -
 
 
 def _flag_words(flags: Flags) -> Words:
-    """Flags ``[states, n]``, one word for all states of each."""
-    return np.asarray(sum(mix(row.astype(np.uint64), 2 * k + 1) for k, row in enumerate(flags)), np.uint64)
+    """Flags ``[states, n]`` as one word each."""
+    keys = np.arange(1, 2 * flags.shape[0], 2, dtype=np.uint64)
+    return np.asarray(mix(flags.astype(np.uint64), keys[:, None]).sum(axis=0, dtype=np.uint64))
 
 
 def _joined(number: int, results: Words, states: Index, keys: Words, owners: Index) -> Iterator[tuple[int, Index, Index]]:

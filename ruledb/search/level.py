@@ -31,11 +31,11 @@ _FLAT = 1 << 14
 _COMPARED = np.uint8(0b111111 & ~(1 << FLAGS.index("AF")))
 
 
-def mix(values: Words, key: int) -> Words:
-    """The 64-bit mixer of `ruledb.search.scan`, on arrays."""
-    with np.errstate(over="ignore"):
-        x = (values ^ np.uint64(key)) * np.uint64(MIX[0])
-        return (x ^ (x >> np.uint64(32))) * np.uint64(MIX[1])
+def mix(values: Words, keys: Words | int) -> Words:
+    """The 64-bit mixer of `ruledb.search.scan`, on arrays; *keys* is one key, or an array that broadcasts."""
+    x = (values ^ np.asarray(keys, np.uint64)) * np.uint64(MIX[0])
+    mixed: Words = (x ^ (x >> np.uint64(32))) * np.uint64(MIX[1])
+    return mixed
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,25 +117,32 @@ class Search:
 
     def _location_hashes(self, level: Level) -> Words:
         """``uint64[slots + 1, n]``: what each location adds to the hash of a state; flags last."""
-        rows = [sum(mix(v, int(k)) for v, k in zip(slot, keys, strict=True)) for slot, keys in zip(level.values, self._keys, strict=False)]
-        flags = sum(mix((f & _COMPARED).astype(np.uint64), int(k)) for f, k in zip(level.flags, self._keys[-1], strict=True))
-        return np.stack([*rows, flags])
+        rows = [self._hashed(slot, keys) for slot, keys in zip(level.values, self._keys, strict=False)]
+        return np.stack([*rows, self._hashed_flags(level.flags)])
 
-    def apply(self, number: int, level: Level, chosen: Index | slice = slice(None)) -> tuple[Words, Flags]:
+    @staticmethod
+    def _hashed(values: Words, keys: Words) -> Words:
+        """What values ``[states, n]`` of one location add to a hash."""
+        return np.asarray(mix(values, keys[:, None]).sum(axis=0, dtype=np.uint64))
+
+    def _hashed_flags(self, flags: Flags) -> Words:
+        return self._hashed((flags & _COMPARED).astype(np.uint64), self._keys[-1])
+
+    def apply(self, number: int, level: Level, chosen: Index | slice = slice(None), n_states: int | None = None) -> tuple[Words, Flags]:
         """
         Letter *number* on the *chosen* states of *level*: new values ``uint64[outputs, states, n]`` and flags
-        ``uint8[states, n]``.
+        ``uint8[states, n]``, on the first *n_states* search states (default: all).
         """
-        bound, constants, poison = self.bounds[number], self.constants[number], self.states.poison
-        old = level.flags[:, chosen]
-        n_states, n = old.shape
-        if n_states * n > _FLAT:  # long rows: one call a state
-            parts = [self._row(number, level, chosen, k) for k in range(n_states)]
+        bound = self.bounds[number]
+        old = level.flags[:n_states, chosen]
+        k, n = old.shape
+        if k * n > _FLAT:  # long rows: one call a state
+            parts = [self._row(number, level, chosen, i) for i in range(k)]
             return np.array([p[0] for p in parts], np.uint64).transpose(1, 0, 2), np.stack([p[1] for p in parts])
-        inputs = [np.ascontiguousarray(level.values[s][:, chosen]).ravel() for s in bound.inputs]
-        each = [np.repeat(a, n) for a in (constants, poison)]
+        inputs = [np.ascontiguousarray(level.values[s][:k, chosen]).ravel() for s in bound.inputs]
+        each = [np.repeat(a[:k], n) for a in (self.constants[number], self.states.poison)]
         outputs, flags = self.evaluator.step(bound, inputs, np.ascontiguousarray(old).ravel(), *each)
-        return np.array(outputs, np.uint64).reshape(len(outputs), n_states, n), flags.reshape(n_states, n)
+        return np.array(outputs, np.uint64).reshape(len(outputs), k, n), flags.reshape(k, n)
 
     def _row(self, number: int, level: Level, chosen: Index | slice, k: int) -> tuple[Words, Flags]:
         bound = self.bounds[number]
@@ -154,9 +161,9 @@ class Search:
             values, flags = self.apply(number, old)
             row = total.copy()
             for slot, new in zip(bound.outputs, values, strict=True):
-                row += sum(mix(v, int(k)) for v, k in zip(new, self._keys[slot], strict=True)) - located[slot]
+                row += self._hashed(new, self._keys[slot]) - located[slot]
             if bound.kernel.writes_flags:
-                row += sum(mix((f & _COMPARED).astype(np.uint64), int(k)) for f, k in zip(flags, self._keys[-1], strict=True)) - located[-1]
+                row += self._hashed_flags(flags) - located[-1]
             hashes[number] = row
         level = self._keep(old, hashes)
         self.levels.append(level)
