@@ -55,9 +55,10 @@ def measure_enumeration(library: KernelLibrary, paths: Sequence[Path], registers
     harvest_s = perf_counter() - start
     first = Enumeration(evaluator, universe, letters, harvested, jobs=jobs)
     first.retire([m.target for m in first.empty()])
-    for depth in (1, 2):
-        first.retire(sorted({m.target for m in first.run(depth)}))
+    first.retire(sorted({m.target for m in first.run(1)}))
+    first.search.expand()
     first.retire(first.plain())
+    first.retire(sorted({m.target for m in first.run(2)}))
     hard = [t for t, active in zip(harvested, first.active, strict=True) if active][:wanted]
     planted = _planted(first, len(hard))
     start = perf_counter()
