@@ -233,7 +233,7 @@ def verify(db: str | None, file: Path | None, solver: str, jobs: int | None) -> 
         given, stale = list(content.rules), len(content.rules) if content.semantics != semantics_digest() else 0
     else:
         store = _store(db)
-        given, stale = list(store.rules()), store.stale_rules()
+        given, stale = list(store.rules(stale=True)), store.stale_rules()
     verdicts = list(_proved(given, ((FIRST[0], solver), (SECOND[0], solver)), jobs))
     failures = [
         f"{rule.digest[:8]} {verdict}: {reason}: {rule.text}" for rule, (verdict, reason) in zip(given, verdicts, strict=True) if reason

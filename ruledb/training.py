@@ -113,6 +113,7 @@ class _Training:
         report, shown = self.report, {"paths": [str(p) for p in paths], "models": list(self.options.models)}
         report.run = self.store.start_run(shown | {"window": self.options.window, "length": self.options.length})
         try:
+            self.store.reopen_targets()
             with self._timed("harvest"):
                 self._harvest(list(elf_files(paths)))
             for lengths in _SEARCHES:

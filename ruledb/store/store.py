@@ -193,6 +193,14 @@ class Store:
                 for i, text, literal, length, live, count, witness, constants in session.execute(query)
             ]
 
+    def reopen_targets(self) -> bool:
+        """Where rules were proved under another meaning, all targets are open again; say whether it was so."""
+        if not self.stale_rules():
+            return False
+        with self.engine.begin() as connection:
+            connection.execute(update(Target).values(state="pending"))
+        return True
+
     def finish_targets(self, states: dict[int, str], uses: dict[str, int]) -> None:
         """Set the states of targets by id, and count uses of rules by digest."""
         target, rule = Target.__table__, RuleRow.__table__
@@ -292,10 +300,11 @@ class Store:
         )
         return True
 
-    def rules(self) -> Iterator[Rule]:
-        """All rules, by digest."""
+    def rules(self, *, stale: bool = False) -> Iterator[Rule]:
+        """The rules proved under the meaning in force (with *stale*: all), by digest."""
+        query = select(RuleRow).order_by(RuleRow.digest)
         with Session(self.engine) as session:
-            for row in session.scalars(select(RuleRow).order_by(RuleRow.digest)):
+            for row in session.scalars(query if stale else query.where(RuleRow.semantics == self.semantics)):
                 yield _rule(row)
 
     def stale_rules(self) -> int:

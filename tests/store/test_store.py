@@ -249,3 +249,17 @@ def test_rules_without_a_replacement_are_kept(store):
     empty = replace(MOV_TO_XOR, pattern=seq("mov r0, r0"), replacement=())
     store.add_results((), [empty])
     assert list(store.rules()) == [empty]
+
+
+def test_rules_of_another_meaning_are_stale(store):
+    """They are neither used nor exported, `stale_rules` counts them, and every target is open again."""
+    store.add_binary("one", 6, FACTS, WINDOWS)
+    store.add_results((), RULES)
+    store.finish_targets({t.id: "searched" for t in store.pending((1, 2))}, {})
+    changed = Store(store.engine, "another meaning")
+    assert (list(changed.rules()), changed.stale_rules()) == ([], len(RULES))
+    assert list(changed.rules(stale=True)) == list(store.rules())
+    assert (store.reopen_targets(), store.pending((1, 2))) == (False, [])
+    assert (changed.reopen_targets(), len(changed.pending((1, 2)))) == (True, len(WINDOWS))
+    changed.add_results((), RULES[:1])
+    assert list(changed.rules()) == list(RULES[:1])
