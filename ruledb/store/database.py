@@ -103,7 +103,9 @@ def open_engine(url: str | None = None) -> Engine:
         if parsed.get_backend_name() == "sqlite" and parsed.database and parsed.database != ":memory:":
             Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
         engine = create_engine(parsed)
-    except (ArgumentError, NoSuchModuleError):
+    except DatabaseError:
+        raise
+    except (ArgumentError, NoSuchModuleError, ValueError):
         raise DatabaseError(f"database {url}: not a URL; expected for example sqlite:///rules.sqlite or postgresql://host/name") from None
     except ModuleNotFoundError:
         raise DatabaseError(f"database {url}: the PostgreSQL driver is missing; install ruledb[postgresql]") from None
