@@ -28,6 +28,7 @@ def refusal(url):
         ("postgresql://localhost:1/none", "check the URL given with --db"),
         ("postgresql://user:secret@localhost:1/none", "check the URL given with --db"),
         ("sqlite:////proc/nowhere/x.sqlite", "cannot"),
+        ("postgresql://user:secret@localhost:port/none", "expected"),
         ("postgresql+nosuch://host/name", "expected"),
         ("postgresql://localhost:port/none", "expected"),
         ("://", "expected"),
