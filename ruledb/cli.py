@@ -338,4 +338,6 @@ def main() -> None:
     """Run the command line."""
     with _one_line():
         code = app(standalone_mode=False)
+        if code == INTERRUPTED:  # typer turns the interrupt into this
+            raise KeyboardInterrupt
         raise SystemExit(code if isinstance(code, int) else 0)
