@@ -3,9 +3,11 @@
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
-from time import monotonic
+from contextlib import closing, suppress
+from time import monotonic, sleep
 
 import pytest
 from trainings import FILES, SHAPE, claims, open_store, url_of
@@ -88,37 +90,43 @@ if __name__ == "__main__":
 """
 
 
-def killed_training(folder, cache, files, environment, after_s):
-    """Start a training, and kill it with all its processes after *after_s* seconds; whether it was still at work."""
+def count(database, table):
+    """Rows of a table that another process may be writing."""
+    with suppress(sqlite3.OperationalError), closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        return connection.execute(f"select count(*) from {table}").fetchone()[0]
+    return 0
+
+
+def kill_when(table, folder, cache, files, environment):
+    """Start a training, and kill it with all its processes as soon as it has written a row of *table* more than there was."""
     script = folder / "run.py"
     script.write_text(SCRIPT.format(shape=SHAPE))
-    arguments = [sys.executable, script, url_of(folder), cache, *files]
-    process = subprocess.Popen(arguments, env=environment, start_new_session=True)
-    try:
-        process.wait(after_s)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        return True
-    return False
+    database = folder / "training.sqlite"
+    before = count(database, table)
+    process = subprocess.Popen([sys.executable, script, url_of(folder), cache, *files], env=environment, start_new_session=True)
+    while process.poll() is None and count(database, table) <= before:
+        sleep(0.02)
+    assert process.poll() is None, "the training ended before it could be killed"
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 @pytest.mark.parametrize(
-    "share",
+    "moments",
     [
-        pytest.param((0.45,), id="early"),
-        pytest.param((0.75,), id="late"),
-        pytest.param((0.3, 0.5, 0.9), id="often", marks=pytest.mark.long),
+        pytest.param(("rules",), id="first rules"),
+        pytest.param(("binaries",), id="first binary", marks=pytest.mark.long),
+        pytest.param(("units",), id="first search", marks=pytest.mark.long),
+        pytest.param(("binaries", "units", "proofs", "proofs"), id="often", marks=pytest.mark.long),
     ],
 )
-def test_a_training_that_is_killed_comes_to_the_same(trained, tmp_path, files, options, kernel_cache, repository_on_path, share):
+def test_a_training_that_is_killed_comes_to_the_same(trained, tmp_path, files, options, kernel_cache, repository_on_path, moments):
     """Killed at any moment and started again, training has the rules of a run that was left alone, with the same uses."""
-    whole = sum(trained[1].seconds.values()) + 2
-    for part in share:
-        killed_training(tmp_path, kernel_cache, files, repository_on_path, part * whole)
+    for table in moments:
+        kill_when(table, tmp_path, kernel_cache, files, repository_on_path)
     store = open_store(tmp_path)
-    report = train(store, files, options())
-    assert report.complete
+    assert claims(store) < claims(trained[0])
+    assert train(store, files, options()).complete
     assert claims(store) == claims(trained[0])
     assert {r.digest: r.uses for r in store.rules()} == {r.digest: r.uses for r in trained[0].rules()}
     assert train(store, files, options()).candidates == 0
@@ -148,7 +156,7 @@ def test_jobs_do_not_matter(trained, fresh, files, options):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("less", [{"registers": 1}, {"window": 2}, {"length": 0}])
+@pytest.mark.parametrize("less", [{"registers": 1}, {"window": 2}, {"models": ("size",)}])
 def test_a_larger_search_later_comes_to_the_same(trained, fresh, files, options, less):
     """A training with fewer registers, shorter windows or replacements does not keep a later one from what it left out."""
     train(fresh, files, options(**less))
