@@ -55,10 +55,10 @@ def measure_enumeration(library: KernelLibrary, paths: Sequence[Path], registers
     harvest_s = perf_counter() - start
     first = Enumeration(evaluator, universe, letters, harvested, jobs=jobs)
     first.retire([m.target for m in first.empty()])
-    first.retire(sorted({m.target for m in first.run(1)}))
+    first.retire(sorted({m.target for m in first.run(1, flags=False)}))
     first.search.expand()
     first.retire(first.plain())
-    first.retire(sorted({m.target for m in first.run(2)}))
+    first.retire(sorted({m.target for m in first.run(2, flags=False)}))
     hard = [t for t, active in zip(harvested, first.active, strict=True) if active][:wanted]
     planted = _planted(first, len(hard))
     start = perf_counter()
