@@ -82,7 +82,7 @@ class Enumeration:
         self.targets = _evaluated(targets, self.search, [int(k) for k in self.keys])
         self.active = np.ones(len(targets), bool)
         self._scan = _SCAN(compile_scan(evaluator.library))
-        self._kept, self._jobs = kept, jobs
+        self._kept, self._jobs, self._n_scanned = kept, jobs, 0
 
     def sequence(self, match: Match) -> tuple[Instruction, ...]:
         """The instructions of *match*'s candidate."""
@@ -104,6 +104,7 @@ class Enumeration:
         Args:
             narrow: Look for 8-bit results behind every letter, not only behind those that write eight bits.
             flags: Look for live flags behind letters that write no live register.
+            stop: Asked now and then; the search ends early where it answers yes.
 
         """
         while len(self.search.levels) < depth:
@@ -111,17 +112,21 @@ class Enumeration:
         level = self.search.levels[depth - 1]
         table = self.targets.table(self.active)
         best = _Best(len(self.targets.targets), self._kept)
+        stopped = False
         for number, states, targets in self._hits(level, table, narrow=narrow):
             if stop():
+                stopped = True
                 break
             self._verify(level, number, states, targets, best)
-        if flags:
+        if flags and not stopped:
             for number, states, targets in self._flag_hits(level, depth):
                 if stop():
                     break
                 self._verify(level, number, states, targets, best)
-        self.counters.by_length[depth] = level.n * len(self.search.letters)
-        self.counters.candidates += level.n * len(self.search.letters)
+        # Of a search that was stopped, only what surely was looked at counts.
+        looked_at = self._n_scanned if stopped else level.n
+        self.counters.by_length[depth] = looked_at * len(self.search.letters)
+        self.counters.candidates += looked_at * len(self.search.letters)
         for match in best.matches(depth):
             self.counters.matches += 1
             yield match
@@ -154,10 +159,11 @@ class Enumeration:
         if not rows.size:
             return
         gathered: list[Words] = []
-        amount = 0
+        amount = self._n_scanned = 0
         blocks = range(0, level.n, BLOCK)
         with ThreadPoolExecutor(self._jobs) as pool:
             for hits in pool.map(lambda offset: self._block(level, table, rows, offset), blocks):
+                self._n_scanned += BLOCK
                 if not hits.size:
                     yield 0, _NOTHING, _NOTHING
                     continue
