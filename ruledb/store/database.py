@@ -1,6 +1,7 @@
 """Open a database: find it, create it, bring its schema up to date."""
 
 import os
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import URL, Engine, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
@@ -85,6 +86,26 @@ def _shown(engine: Engine) -> str:
     return engine.url.render_as_string(hide_password=True)
 
 
+_EXPECTED = "not a URL of a database; expected for example sqlite:///rules.sqlite or postgresql://host/name"
+
+
+def _hidden(url: str) -> str:
+    """*url* without user and password, also where it is no URL."""
+    return re.sub(r"//[^@/]*@", "//***@", url)
+
+
+def _parsed(url: str) -> URL:
+    """The URL of a database that we can use."""
+    try:
+        parsed = make_url(url)
+        backend = parsed.get_backend_name()
+    except (ArgumentError, NoSuchModuleError, ValueError):
+        raise DatabaseError(f"database {_hidden(url)}: {_EXPECTED}") from None
+    if backend not in ("sqlite", "postgresql"):
+        raise DatabaseError(f"database {_hidden(url)}: expected a URL that starts with sqlite:/// or postgresql://")
+    return parsed.set(drivername="postgresql+psycopg") if parsed.drivername == "postgresql" else parsed
+
+
 def open_engine(url: str | None = None) -> Engine:
     """
     An engine on the database at *url* (default: `default_url`), with its schema created or upgraded.
@@ -93,24 +114,18 @@ def open_engine(url: str | None = None) -> Engine:
         DatabaseError: The URL is no database of ours, it cannot be reached, or its schema is newer.
 
     """
-    url = url or default_url()
+    parsed = _parsed(url or default_url())
+    shown = parsed.render_as_string(hide_password=True)
     try:
-        parsed = make_url(url)
-        if parsed.get_backend_name() not in ("sqlite", "postgresql"):
-            raise DatabaseError(f"database {url}: expected a URL that starts with sqlite:/// or postgresql://")
-        if parsed.get_backend_name() == "postgresql" and parsed.drivername == "postgresql":
-            parsed = parsed.set(drivername="postgresql+psycopg")
         if parsed.get_backend_name() == "sqlite" and parsed.database and parsed.database != ":memory:":
             Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
         engine = create_engine(parsed)
-    except DatabaseError:
-        raise
-    except (ArgumentError, NoSuchModuleError, ValueError):
-        raise DatabaseError(f"database {url}: not a URL; expected for example sqlite:///rules.sqlite or postgresql://host/name") from None
+    except NoSuchModuleError:
+        raise DatabaseError(f"database {shown}: {_EXPECTED}") from None
     except ModuleNotFoundError:
-        raise DatabaseError(f"database {url}: the PostgreSQL driver is missing; install ruledb[postgresql]") from None
+        raise DatabaseError(f"database {shown}: the PostgreSQL driver is missing; install ruledb[postgresql]") from None
     except OSError as problem:
-        raise DatabaseError(f"database {url}: cannot create its folder ({problem.strerror}); give another with --db") from None
+        raise DatabaseError(f"database {shown}: cannot create its folder ({problem.strerror}); give another with --db") from None
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _configure_sqlite)
     try:
