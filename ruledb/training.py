@@ -113,7 +113,7 @@ class _Training:
         report, shown = self.report, {"paths": [str(p) for p in paths], "models": list(self.options.models)}
         report.run = self.store.start_run(shown | {"window": self.options.window, "length": self.options.length})
         try:
-            self.store.reopen_targets()
+            self.store.reopen_targets(self.options.models, self.options.length)
             with self._timed("harvest"):
                 self._harvest(list(elf_files(paths)))
             for lengths in _SEARCHES:
@@ -190,7 +190,9 @@ class _Training:
         by_arity: dict[int, list[PendingTarget]] = {}
         for target in pending:
             arity = arity_of(target.text)
-            if arity is not None and arity <= self.options.registers:
+            if arity is None:
+                done.states[target.id] = "searched"
+            elif arity <= self.options.registers:  # the others stay pending, for a training with more registers
                 by_arity.setdefault(arity, []).append(target)
         with self._timed("search"):
             for arity, targets in sorted(by_arity.items()):
@@ -202,8 +204,8 @@ class _Training:
         with self._timed("prove"):
             for rank, group in groupby((t for t in pending if t.id in found), key=lambda t: (t.length, t.literal)):
                 self._prove(_uncovered(list(group), cover, done, rank), found, cover, done)
-        done.states = {t.id: "searched" for t in pending} | done.states
-        self.store.finish_targets(done.states, done.uses)
+        done.states = {t.id: "searched" for targets in by_arity.values() for t in targets} | done.states
+        self.store.finish_targets(done.states, done.uses, self.options.models, self.options.length)
 
     def _searched(self, arity: int, targets: Sequence[PendingTarget]) -> Found:
         """The candidates for *targets*: from the finished unit, or by searching now."""

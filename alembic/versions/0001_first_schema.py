@@ -118,6 +118,8 @@ def upgrade() -> None:
         sa.Column("witness", sa.Text(), nullable=False),
         sa.Column("constants", sa.JSON(), nullable=False),
         sa.Column("state", sa.String(length=16), nullable=False),
+        sa.Column("size_length", sa.Integer(), nullable=False),
+        sa.Column("time_length", sa.Integer(), nullable=False),
         sa.ForeignKeyConstraint(["window_id"], ["windows.id"], name=op.f("fk_targets_window_id_windows"), ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_targets")),
         sa.UniqueConstraint("window_id", "live", name=op.f("uq_targets_window_id")),

@@ -98,6 +98,7 @@ class _WindowProof:
         self.named = sum(map(family_mask, self.families)) | ALL_FLAGS
         self.states = directed_states(len(self.families), domains(self.pattern))
         self.before = self._costs(self.pattern)
+        self.seen: dict[tuple[str, int], Verdict | None] = dict(work.known)
         self.rules: dict[str, Rule] = {}
         self.verdicts: list[Verdict] = []
 
@@ -160,16 +161,15 @@ class _WindowProof:
 
     def _verdict(self, goal: Goal, text: str) -> Verdict | None:
         """The verdict on one candidate; None where a test state refutes it already."""
-        known = self.work.known.get((text, goal.live))
-        if known is not None:
-            return known
-        replacement = parse_sequence(text)
-        plausible = agreeing(self.evaluator, self.pattern, replacement, self.states)
-        if goal.live & self.named & ~plausible:
-            return None
-        verdict = self._asked(goal, text, replacement, plausible)
-        self.verdicts.append(verdict)
-        return verdict
+        key = text, goal.live
+        if key not in self.seen:
+            replacement = parse_sequence(text)
+            plausible = agreeing(self.evaluator, self.pattern, replacement, self.states)
+            self.seen[key] = None
+            if not goal.live & self.named & ~plausible:
+                verdict = self.seen[key] = self._asked(goal, text, replacement, plausible)
+                self.verdicts.append(verdict)
+        return self.seen[key]
 
     def _asked(self, goal: Goal, text: str, replacement: tuple[Instruction, ...], plausible: int) -> Verdict:
         match self.prover.prove(self.pattern, replacement, goal.live, plausible=plausible):

@@ -187,13 +187,14 @@ class Enumeration:
                     continue
                 inputs = [*bound.inputs, 0, 0, 0, 0][:4]
                 constants = [int(c) for c in self.search.constants[number][:2].astype(np.int64)]
-                rows.append([bound.kernel.pack, *inputs, *constants, slot, probes, output])
+                partner = 1 + bound.outputs[1 - output] if len(bound.outputs) > 1 else -1
+                rows.append([bound.kernel.pack, *inputs, *constants, slot, probes, output, partner])
                 numbers.append(number)
         return np.array(rows, np.int64).reshape(len(rows), len(DESCRIPTOR)), numbers
 
     def _block(self, level: Level, table: Table, rows: npt.NDArray[np.int64], offset: int) -> Words:
         n, slots = min(BLOCK, level.n - offset), len(self.keys)
-        work = np.empty((3 + slots) * n, np.uint64)
+        work = np.empty((4 + slots) * n, np.uint64)
         hits = np.empty((_HITS, 4), np.uint64)
         poison = self.search.states.poison.astype(np.int64)
         given = {

@@ -26,8 +26,9 @@ MIX = (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93)
 ALONE, LOW8 = 1, 1 << 8
 """Bits of a descriptor's *probes*: the result alone, and its low 8 bits; bit ``1 + e``: together with slot e."""
 
-DESCRIPTOR = ("kernel", *(f"in{i}" for i in range(MAX_INPUTS)), "constant0", "constant1", "slot", "probes", "output")
-"""int64 columns of an instruction's row; *output* is the kernel's output that the row probes."""
+DESCRIPTOR = ("kernel", *(f"in{i}" for i in range(MAX_INPUTS)), "constant0", "constant1", "slot", "probes", "output", "partner")
+"""int64 columns of an instruction's row; *output* is the kernel's output that the row probes; *partner* the probe (1 + slot) of its
+other output, which pairs with the new value, not the old; -1: there is none."""
 
 PARAMETERS = (
     "n", "offset", "stride", "states", "values", "flags", "descriptors", "first", "count", "slots", "work", "keys",
@@ -35,7 +36,7 @@ PARAMETERS = (
 )  # fmt: skip
 """int64 parameters: block of *n* states from *offset*; *values* [slot][state][stride], *states* a slot;
 *flags* [state][stride];
-*work* holds (3 + slots) * n words; *table* words, 0 empty, ``1 << (64 - table_shift)`` of them and 64 more;
+*work* holds (4 + slots) * n words; *table* words, 0 empty, ``1 << (64 - table_shift)`` of them and 64 more;
 *low8* [slot][1024] words of bits; *hits* rows (descriptor, state, fingerprint, probe). Returns the number of hits, and in
 *first* the descriptor to go on with where *hits* was too small for the rest."""
 
@@ -131,7 +132,7 @@ def _module() -> ir.Module:
         p[name] = b.inttoptr(p[name], _PTR)
     n_hits = b.alloca(_I64)
     b.store(_I64(0), n_hits)
-    packed, mixed, bases = (code.pointer(p["work"], b.mul(_I64(i), p["n"])) for i in range(3))
+    packed, mixed, other, bases = (code.pointer(p["work"], b.mul(_I64(i), p["n"])) for i in range(4))
 
     def array(slot: Any, state: int) -> Any:
         row = b.add(b.mul(slot, p["states"]), _I64(state))
@@ -159,13 +160,17 @@ def _module() -> ir.Module:
         b.position_at_end(go_on)
         inputs = [array(d[f"in{i}"], s) for i in range(MAX_INPUTS) for s in (0, 1)]
         second = b.icmp_unsigned("==", d["output"], _I64(1))
-        outputs = [b.select(second, mixed, packed), b.select(second, packed, mixed)]
+        outputs = [b.select(second, other, packed), b.select(second, packed, other)]
         kernel = b.inttoptr(d["kernel"], PACK.as_pointer())
         arguments = [p["n"], *inputs, *flags, d["constant0"], d["constant1"], p["poison0"], p["poison1"], *outputs]
         b.call(kernel, arguments)
         key = code.at(p["keys"], d["slot"])
         with code.each(_I64(0), p["n"]) as i:
             code.put(mixed, i, code.mix(code.at(packed, i), key))
+        with b.if_then(b.icmp_signed(">", d["partner"], _I64(0))):
+            key = code.at(p["keys"], b.sub(d["partner"], _I64(1)))
+            with code.each(_I64(0), p["n"]) as i:
+                code.put(other, i, code.mix(code.at(other, i), key))
         with b.if_then(_asked(b, d["probes"], _I64(LOW8.bit_length() - 1))):
             bitmap = code.pointer(p["low8"], b.mul(d["slot"], _I64(1024)))
             with code.each(_I64(0), p["n"]) as i:
@@ -174,7 +179,7 @@ def _module() -> ir.Module:
                 with b.if_then(code.bit(bitmap, small), likely=False):
                     _hit(code, p, n_hits, (number, i, small, _I64(LOW8)))
         with code.each(_I64(0), b.add(p["slots"], _I64(1))) as probe, b.if_then(_asked(b, d["probes"], probe)):
-            base = code.pointer(bases, b.mul(probe, p["n"]))
+            base = b.select(b.icmp_signed("==", probe, d["partner"]), other, code.pointer(bases, b.mul(probe, p["n"])))
             with code.each(_I64(0), p["n"]) as i:
                 fingerprint = b.add(code.at(mixed, i), code.at(base, i))
                 with (

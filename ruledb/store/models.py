@@ -58,7 +58,8 @@ class Target(Base):
     A window with one live-out set.
 
     *state* is ``pending``, ``covered`` (a rule already improves a part of it), ``searched``, ``improved`` or
-    ``quarantined`` (kernels and emulator disagree: a defect of ours).
+    ``quarantined`` (kernels and emulator disagree: a defect of ours). *size_length* and *time_length* say how long the
+    replacements were that it was searched for under each cost model; 0: not at all.
     """
 
     __tablename__ = "targets"
@@ -70,6 +71,8 @@ class Target(Base):
     witness: Mapped[str] = mapped_column(Text)
     constants: Mapped[list[int]] = mapped_column(JSON)
     state: Mapped[str] = mapped_column(String(16), default="pending")
+    size_length: Mapped[int] = mapped_column(default=0)
+    time_length: Mapped[int] = mapped_column(default=0)
 
 
 class RuleRow(Base):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Engine, bindparam, delete, func, insert, select, update
+from sqlalchemy import Engine, bindparam, case, delete, func, insert, or_, select, true, update
 from sqlalchemy.orm import Session
 
 from ruledb.machine.canonical import text_digest
@@ -15,6 +15,12 @@ from ruledb.machine.rule import Proof, Rule
 from ruledb.store.models import Binary, Counterexample, ProofRow, RuleRow, Run, Target, Unit, Window
 
 __all__ = ["HarvestedWindow", "PendingTarget", "Store", "StoredProof", "query_key"]
+
+_OPEN = {"state": "pending", "size_length": 0, "time_length": 0}
+"""A target that nobody has searched for."""
+
+_REACH = {"size": Target.size_length, "time": Target.time_length}
+"""Cost model → how far targets were searched under it."""
 
 _CHUNK = 400
 """Keys a query: below the number of variables that any database allows."""
@@ -193,20 +199,20 @@ class Store:
                 for i, text, literal, length, live, count, witness, constants in session.execute(query)
             ]
 
-    def reopen_targets(self) -> bool:
-        """Where rules were proved under another meaning, all targets are open again; say whether it was so."""
-        if not self.stale_rules():
-            return False
+    def reopen_targets(self, models: Sequence[str], length: int) -> None:
+        """Open the targets that were searched for shorter replacements, for other cost models, or under another meaning."""
+        columns = [_REACH[model] for model in models]
+        further = true() if self.stale_rules() else or_(*(column < length for column in columns))
         with self.engine.begin() as connection:
-            connection.execute(update(Target).values(state="pending"))
-        return True
+            connection.execute(update(Target).where(Target.state != "pending", further).values(state="pending"))
 
-    def finish_targets(self, states: dict[int, str], uses: dict[str, int]) -> None:
-        """Set the states of targets by id, and count uses of rules by digest."""
+    def finish_targets(self, states: dict[int, str], uses: dict[str, int], models: Sequence[str], length: int) -> None:
+        """Set the states of targets by id, searched under *models* up to *length*; count uses of rules by digest."""
         target, rule = Target.__table__, RuleRow.__table__
+        reach = {_REACH[model].key: case((_REACH[model] < length, length), else_=_REACH[model]) for model in models}
         with self.engine.begin() as connection:
             if states:
-                statement = update(target).where(target.c.id == bindparam("key")).values(state=bindparam("new"))  # type: ignore[arg-type]  # a Table
+                statement = update(target).where(target.c.id == bindparam("key")).values(state=bindparam("new"), **reach)  # type: ignore[arg-type]  # a Table
                 connection.execute(statement, [{"key": key, "new": state} for key, state in states.items()])
             if uses:
                 statement = update(rule).where(rule.c.digest == bindparam("key")).values(uses=rule.c.uses + bindparam("more"))  # type: ignore[arg-type]  # a Table

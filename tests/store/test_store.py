@@ -14,6 +14,9 @@ from ruledb.store.database import downgrade, open_engine
 from ruledb.store.models import Binary, Counterexample, ProofRow, RuleRow, Target, Window
 from ruledb.store.store import HarvestedWindow, Store, StoredProof, query_key
 
+REACH = (("size", "time"), 2)
+"""Cost models and length of replacements that targets were searched for."""
+
 FACTS = {"sha256": "a" * 64, "n_bytes": 10, "n_instructions": 5, "n_functions": 1, "opaque": {"jump": 1}}
 
 
@@ -94,7 +97,7 @@ def test_pending_targets_come_in_a_fixed_order(store):
     assert [t.text for t in store.pending((2,))] == ["mov r0, r1; mov r1, r0"]
     first = store.pending((1, 2))[0]
     assert first.constants in ((5,), (7,), ())
-    store.finish_targets({first.id: "searched"}, {})
+    store.finish_targets({first.id: "searched"}, {}, *REACH)
     assert [(t.text, t.live) for t in store.pending((1, 2))] == order[1:]
 
 
@@ -134,10 +137,10 @@ def test_uses_add_up(store):
     store.add_binary("one", 6, FACTS, WINDOWS)
     store.add_results((), [replace(ADD_TO_INC, uses=0)])
     ids = [t.id for t in store.pending((1,))]
-    store.finish_targets({ids[0]: "improved"}, {ADD_TO_INC.digest: 3})
-    store.finish_targets({ids[1]: "covered"}, {ADD_TO_INC.digest: 4})
+    store.finish_targets({ids[0]: "improved"}, {ADD_TO_INC.digest: 3}, *REACH)
+    store.finish_targets({ids[1]: "covered"}, {ADD_TO_INC.digest: 4}, *REACH)
     assert next(iter(store.rules())).uses == 7
-    store.finish_targets({}, {})
+    store.finish_targets({}, {}, *REACH)
 
 
 def proof(verdict="refuted", replacement="inc r0d", example=None, **more):
@@ -240,7 +243,7 @@ def test_targets_and_uses_are_finished_together(store):
     store.add_binary("one", 6, FACTS, WINDOWS)
     ids = [t.id for t in store.pending((1,))]
     with pytest.raises(StatementError):
-        store.finish_targets(dict.fromkeys(ids, "searched"), {ADD_TO_INC.digest: object()})
+        store.finish_targets(dict.fromkeys(ids, "searched"), {ADD_TO_INC.digest: object()}, *REACH)
     assert [t.id for t in store.pending((1,))] == ids
 
 
@@ -255,11 +258,24 @@ def test_rules_of_another_meaning_are_stale(store):
     """They are neither used nor exported, `stale_rules` counts them, and every target is open again."""
     store.add_binary("one", 6, FACTS, WINDOWS)
     store.add_results((), RULES)
-    store.finish_targets({t.id: "searched" for t in store.pending((1, 2))}, {})
+    store.finish_targets({t.id: "searched" for t in store.pending((1, 2))}, {}, *REACH)
     changed = Store(store.engine, "another meaning")
     assert (list(changed.rules()), changed.stale_rules()) == ([], len(RULES))
     assert list(changed.rules(stale=True)) == list(store.rules())
-    assert (store.reopen_targets(), store.pending((1, 2))) == (False, [])
-    assert (changed.reopen_targets(), len(changed.pending((1, 2)))) == (True, len(WINDOWS))
+    store.reopen_targets(*REACH)
+    assert store.pending((1, 2)) == []
+    changed.reopen_targets(*REACH)
+    assert len(changed.pending((1, 2))) == len(WINDOWS)
     changed.add_results((), RULES[:1])
     assert list(changed.rules()) == list(RULES[:1])
+
+
+def test_targets_are_open_for_a_larger_search(store):
+    """What was searched under one cost model, or for shorter replacements, is pending again for more, and for nothing else."""
+    store.add_binary("one", 6, FACTS, WINDOWS)
+    store.finish_targets({t.id: "searched" for t in store.pending((1, 2))}, {}, ("size",), 2)
+    for models, length, n_open in ((("size",), 2, 0), (("size",), 1, 0), (("time",), 1, 4), (("size",), 3, 4), (("size", "time"), 2, 4)):
+        store.reopen_targets(models, length)
+        opened = store.pending((1, 2))
+        assert len(opened) == n_open, (models, length)
+        store.finish_targets({t.id: "searched" for t in opened}, {}, ("size",), 2)
