@@ -59,6 +59,8 @@ def measure_enumeration(library: KernelLibrary, paths: Sequence[Path], registers
     first.search.expand()
     first.retire(first.plain())
     first.retire(sorted({m.target for m in first.run(2, flags=False)}))
+    first.search.expand()
+    first.retire(first.plain())
     hard = [t for t, active in zip(harvested, first.active, strict=True) if active][:wanted]
     planted = _planted(first, len(hard))
     start = perf_counter()
@@ -133,9 +135,7 @@ def _target(text: str, live: int, universe: Sequence[int]) -> Target | None:
 def _planted(search: Enumeration, seed: int) -> list[Target]:
     """Random sequences of three letters whose last writes a register; every register that they write is live."""
     rng = random.Random(seed)  # noqa: S311  # no secret
-    letters, level = search.search.letters, search.search.levels
-    if len(level) < 3:
-        search.search.expand()
+    letters = search.search.letters
     found: list[Target] = []
     while len(found) < _PLANTED:
         state, last = rng.randrange(search.search.levels[2].n), rng.randrange(len(letters))

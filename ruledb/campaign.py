@@ -159,6 +159,7 @@ class Campaign:
         short = [i for i, t in enumerate(self._targets) if len(t.instructions) < 3 or not active[i]]
         deep.retire(short)
         deep.search.expand()
+        deep.search.expand()
         plain = deep.plain()
         self.found.n_plain = len(plain)
         deep.retire(plain)

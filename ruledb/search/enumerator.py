@@ -31,6 +31,9 @@ BLOCK = 1024
 """States a block: registers, fingerprints and filter together stay in the second-level cache."""
 
 _HITS = 1 << 18
+_SAMPLE, _TOO_OFTEN = 200_000, 200_000
+"""States that `Enumeration.plain` looks at, and finds of one target that are not worth checking."""
+
 _FLAG_STATES = 10
 """Search states on which flags are compared before all are."""
 
@@ -137,17 +140,27 @@ class Enumeration:
 
     def plain(self) -> list[int]:
         """
-        Active targets that the two fingerprint states cannot tell from what at most one letter reaches, such as a bit
-        that is 0 in both. Behind every other state that letter finds them again: a long search drowns in them.
+        Active targets that the next level would find too often, by what a sample of the last level's states holds.
+
+        The two fingerprint states tell little of them: a bit, say, that is 0 in one and 1 in the other. Behind every state
+        some letter makes such a result, and a long search drowns in finds that the other states refuse.
         """
-        table = self.targets.table(self.active)
-        reached = [prints for level in self.search.levels[:2] for prints in self._probed(level)]
-        found: list[int] = np.unique(table.targets[np.isin(table.keys, np.concatenate(reached))]).tolist()
+        table, level = self.targets.table(self.active), self.search.levels[-1]
+        keys = np.unique(table.keys)
+        if not keys.size:
+            return []
+        counts = np.zeros(keys.size, np.int64)
+        step = max(1, level.n // _SAMPLE)
+        for prints in self._probed(level, step):
+            at = np.minimum(np.searchsorted(keys, prints), keys.size - 1)
+            counts += np.bincount(at[keys[at] == prints], minlength=keys.size)
+        expected = counts * step * len(self.search.letters)
+        found: list[int] = np.unique(table.targets[np.isin(table.keys, keys[expected > _TOO_OFTEN])]).tolist()
         return found
 
-    def _probed(self, level: Level) -> Iterator[Words]:
-        """The keys under which the registers of *level*'s states are found: alone, in pairs, by their low bytes."""
-        packed = [(v[0] & np.uint64(0xFFFFFFFF)) | (v[1] << np.uint64(32)) for v in level.values]
+    def _probed(self, level: Level, step: int) -> Iterator[Words]:
+        """The keys under which registers of every *step*-th state are found: alone, in pairs, by their low bytes."""
+        packed = [(v[0, ::step] & np.uint64(0xFFFFFFFF)) | (v[1, ::step] << np.uint64(32)) for v in level.values]
         prints = [mix(p, int(k)) for p, k in zip(packed, self.keys, strict=True)]
         yield from prints
         yield from (a + b for a, b in combinations(prints, 2))
