@@ -139,6 +139,8 @@ class Campaign:
         self._take(enumeration, enumeration.empty())
         advance(0, self.found.n_matches)
         for depth in (1, 2)[:length]:
+            if depth == 2:
+                enumeration.retire(enumeration.untelling())
             self._take(enumeration, enumeration.run(depth))
             self.found.n_candidates += enumeration.counters.by_length[depth]
             advance(enumeration.counters.by_length[depth], self.found.n_matches)

@@ -158,6 +158,13 @@ class Enumeration:
         found: list[int] = np.unique(table.targets[np.isin(table.keys, keys[expected > _TOO_OFTEN])]).tolist()
         return found
 
+    def untelling(self) -> list[int]:
+        """Active targets without live registers whose live flags are the same in all states: every other letter sets them so."""
+        t = self.targets
+        same = (((t.flags ^ t.flags[0]) & t.live_flags) == 0).all(axis=0)
+        found: list[int] = np.flatnonzero(self.active & same & (t.live == 0).all(axis=0)).tolist()
+        return found
+
     def _probed(self, level: Level, step: int) -> Iterator[Words]:
         """The keys under which registers of every *step*-th state are found: alone, in pairs, by their low bytes."""
         packed = [(v[0, ::step] & np.uint64(0xFFFFFFFF)) | (v[1, ::step] << np.uint64(32)) for v in level.values]
@@ -229,43 +236,48 @@ class Enumeration:
     def _flag_hits(self, level: Level, depth: int) -> Iterator[tuple[int, Index, Index]]:
         """
         Letters that set the live flags of a target and write none of its live registers, on states that hold the
-        registers already. Flags on some states are mixed into one word and compared by mask.
+        registers already: those are known before any letter is tried. Where no register is live, flags on some states are
+        mixed into one word, and looked up.
         """
         targets = self.targets
-        wanted = np.flatnonzero(self.active & (targets.live_flags != 0))
-        if not wanted.size:
-            return
-        kinds = []
-        for mask in np.unique(targets.live_flags[wanted]):
-            owners = wanted[targets.live_flags[wanted] == mask]
-            keys = _flag_words(targets.flags[:_FLAG_STATES, owners] & mask)
-            order = np.argsort(keys, kind="stable")
-            kinds.append((mask, keys[order], owners[order]))
-        holding = self._states_holding_registers(level, wanted)
+        flagged = self.active & (targets.live_flags != 0)
+        has_register = (targets.live != 0).any(axis=0)
+        states, owners = self._holding(level, flagged & has_register)
+        unique, inverse = np.unique(states, return_inverse=True)
+        wanted = targets.flags[:_FLAG_STATES, owners]
+        kinds = self._flag_kinds(flagged & ~has_register)
         for number, bound in enumerate(self.search.bounds):
             # Behind many states only letters that do nothing but set flags: what else they write would be dead.
             if not bound.kernel.writes_flags or (depth > 2 and bound.outputs):
                 continue
-            _, flags = self.search.apply(number, level, holding, _FLAG_STATES)
-            for mask, keys, owners in kinds:
-                yield from _joined(number, _flag_words(flags & mask), holding, keys, owners)
+            if unique.size:
+                _, flags = self.search.apply(number, level, unique, _FLAG_STATES)
+                same = np.flatnonzero((((flags[:, inverse] ^ wanted) & targets.live_flags[owners]) == 0).all(axis=0))
+                yield number, states[same], owners[same]
+            if kinds:
+                _, flags = self.search.apply(number, level, slice(None), _FLAG_STATES)
+                for mask, keys, found in kinds:
+                    yield from _joined(number, _flag_words(flags & mask), np.arange(level.n), keys, found)
 
-    def _states_holding_registers(self, level: Level, wanted: Index) -> Index:
-        """States of *level* whose registers may be those of a target with live flags."""
-        targets = self.targets
-        no_register = (targets.live[:, wanted] == 0).all(axis=0)
-        chosen = np.zeros(level.n, bool)
-        if no_register.any():
-            chosen |= True
-        for slot in range(len(self.keys)):
-            here = wanted[targets.is_wide[slot, wanted] | targets.is_narrow[slot, wanted]]
-            for k_mask in (np.uint64(0xFFFFFFFF), np.uint64(0xFF)):
-                some = here[(targets.live[slot, here] & np.uint64(0xFFFFFFFF)) == k_mask]
-                if some.size and not chosen.all():
-                    chosen |= np.isin(level.values[slot, 2] & k_mask, targets.values[slot, 2, some] & k_mask) & np.isin(
-                        level.values[slot, 0] & k_mask, targets.values[slot, 0, some] & k_mask
-                    )
-        return np.flatnonzero(chosen)
+    def _holding(self, level: Level, chosen: npt.NDArray[np.bool_]) -> tuple[Index, Index]:
+        """Pairs of a state of *level* and a *chosen* target whose live registers the state may hold."""
+        table = self.targets.table(chosen)
+        everyone = np.arange(level.n)
+        pairs = [pair[1:] for prints in self._probed(level, 1) for pair in _joined(0, prints, everyone, table.keys, table.targets)]
+        if not pairs:
+            return _NOTHING, _NOTHING
+        both = np.unique(np.stack([np.concatenate(side) for side in zip(*pairs, strict=True)]), axis=1)
+        return both[0], both[1]
+
+    def _flag_kinds(self, chosen: npt.NDArray[np.bool_]) -> list[tuple[np.uint8, Words, Index]]:
+        """The *chosen* targets by their mask of live flags: the words to look for, sorted, and whose they are."""
+        targets, kinds = self.targets, []
+        for mask in np.unique(targets.live_flags[chosen]):
+            owners = np.flatnonzero(chosen & (targets.live_flags == mask))
+            keys = _flag_words(targets.flags[:_FLAG_STATES, owners] & mask)
+            order = np.argsort(keys, kind="stable")
+            kinds.append((mask, keys[order], owners[order]))
+        return kinds
 
     def _verify(self, level: Level, number: int, states: Index, targets: Index, best: "_Best") -> None:
         """Put what agrees on all states, is allowed and is cheaper in some way into *best*."""
