@@ -190,7 +190,10 @@ def _ranges(image: Image, skip: Iterable[str]) -> list[tuple[int, int]]:
     ranges: list[tuple[int, int]] = []
     for word in skip:
         if match := _RANGE.fullmatch(word):
-            ranges.append((int(match[1], 0), int(match[2], 0)))
+            start, end = int(match[1], 0), int(match[2], 0)
+            if start >= end:
+                raise OptionsError(f"skip {word!r}: an empty range; expected the start before the end, such as 0x1000-0x2000")
+            ranges.append((start, end))
             continue
         named = [(s.address, s.address + s.size) for s in image.symbols if s.name == word and s.is_function and s.address]
         if not named:

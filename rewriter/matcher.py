@@ -18,7 +18,7 @@ from ruledb.machine.constant import signed
 from ruledb.machine.instruction import Instruction, Label, Mem, symbols_of
 from ruledb.machine.registers import ALL_FLAGS, ALL_REGISTERS, N_LANES, RBP, RBX, RSP, VIRTUAL, Register, families_of, family_mask
 from ruledb.machine.rule import Rule
-from ruledb.machine.window import Window
+from ruledb.machine.window import Window, is_barrier
 
 __all__ = ["COSTS", "MARCHES", "Candidate", "Option", "Refusal", "RuleIndex", "hardware_mask"]
 
@@ -176,7 +176,7 @@ class RuleIndex:
         if not new < old:
             return Refusal("not cheaper")
         written = tuple(decode(code))
-        if tuple(d.instruction for d in written) != intended or not agrees(code):
+        if tuple(d.instruction for d in written) != intended or not agrees(code) or any(map(is_barrier, written)):
             return Refusal("decoder")
         if not set(families_of(_writes(written))) <= set(families_of(_writes(decoded))):
             return Refusal("scratch")

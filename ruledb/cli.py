@@ -150,6 +150,8 @@ def optimize(
     del live_memory  # windows with memory are unsupported as yet
     _march(march)
     _one_of("--cost", cost, ("size", "time"))
+    if not 0 <= timeout < 1e9:
+        raise RequestError(f"--timeout {timeout}: expected seconds, 0 or more")
     answer = commands.optimize(db, _text(asm), live_out, live_flags, scratch, cost, length, timeout, jobs)
 
     def human() -> None:

@@ -10,7 +10,6 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -159,9 +158,7 @@ class _Training:
                 else:
                     self._store_harvest(file, result)
                 advance(1, file.name)
-                if self.deadline is not None and monotonic() > self.deadline:
-                    pool.shutdown(cancel_futures=True)
-                    raise OutOfTime
+                self._look_at_clock()
 
     def _store_harvest(self, file: Path, found: Harvest) -> None:
         self.report.files += 1
@@ -261,13 +258,9 @@ class _Training:
         """Batches and their outcomes as they come. A worker that dies takes its batch with it: its targets stay pending."""
         with worker_pool(self.options.jobs, _start_worker, self.options.cache, self.options.limits_ms) as pool:
             futures = {pool.submit(_prove_task, list(batch)): batch for batch in batches}
-            try:
-                for future in as_completed(futures):
-                    yield futures[future], future.result()
-                    self._look_at_clock()
-            except (OutOfTime, BrokenProcessPool, KeyboardInterrupt):
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+                self._look_at_clock()
 
     def _store_outcomes(self, batch: Sequence[Work], outcomes: Iterable[Outcome], cover: Cover, done: "_Done") -> None:
         proofs: list[StoredProof] = []

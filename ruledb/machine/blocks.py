@@ -6,6 +6,7 @@ return, or before the next entry. A function is *opaque* where that cannot be kn
 Opaque functions whose instructions are certain still have blocks, so that liveness sees through them.
 """
 
+import struct
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -111,6 +112,7 @@ def read_program(image: Image) -> Program:
     targets = {d.target for part in everything for d in part if d.target is not None}
     externals = dict(_externals(image, targets))
     taken, with_data = _references(image, found, everything)
+    taken |= _table_targets(image, everything)
     unreadable = _unreadable(found, code, targets - externals.keys() | taken, with_data)
     leaders = targets | taken | image.taken_addresses
     blocks = {b.start: b for f in found if f.start not in unreadable for b in _cut(f, code[f.start], leaders)}
@@ -180,13 +182,39 @@ def _references(image: Image, found: tuple[Function, ...], parts: Iterable[tuple
             elif (reference := instruction.reference) is not None and low <= reference < high:
                 if not (instruction.loads or instruction.stores):
                     taken.add(reference)
-                elif (function := function_at(found, reference)) is not None:
+                # What is read, or pointed at in the middle of a function, may be data, or code that is entered unseen.
+                if (function := function_at(found, reference)) is not None and (
+                    instruction.loads or instruction.stores or reference != function.start
+                ):
                     with_data.add(function.start)
     if not image.is_position_independent:
         taken |= {
             t for part in parts for d in part if (t := int.from_bytes(d.code[-4:], "little")) and low <= t < high and len(d.code) > 4
         } & {d.address for part in parts for d in part}
     return taken, with_data
+
+
+def _table_targets(image: Image, parts: Iterable[tuple[Decoded, ...]]) -> set[int]:
+    """
+    What tables of relative jumps point at: 32-bit offsets from the table's own start, which some `lea` takes.
+
+    The jump may be in one function, and its targets in another that nothing else leads to, such as a cold part. A table is
+    read as far as its words lead to instructions: too many entries are harmless, too few are not.
+    """
+    starts = {d.address for part in parts for d in part}
+    tables = {d.reference for part in parts for d in part if d.reference is not None and not (d.loads or d.stores)}
+    targets: set[int] = set()
+    for table in tables:
+        data = image.read(table, _LONGEST_TABLE)
+        for (offset,) in struct.iter_unpack("<i", data[: len(data) // 4 * 4]):
+            if table + offset not in starts:
+                break
+            targets.add(table + offset)
+    return targets
+
+
+_LONGEST_TABLE = 4 * 4096
+"""Bytes of a table of jumps: more cases than any compiler puts into one."""
 
 
 def _unreadable(

@@ -97,6 +97,12 @@ _KILLS = frozenset({OpAccess.WRITE, OpAccess.READ_WRITE})
 _COUNTED = frozenset(getattr(Mnemonic, name) for name in ("SHL", "SAL", "SHR", "SAR", "ROL", "ROR", "RCL", "RCR", "SHLD", "SHRD"))
 """A count of zero in cl leaves every flag as it was. For immediate counts iced is exact."""
 
+_MAY_KEEP = frozenset({Mnemonic.RDSSPD, Mnemonic.RDSSPQ, Mnemonic.TZCNT, Mnemonic.LZCNT})
+"""
+Without shadow stacks `rdssp` is a NOP, and compilers' `xor eax, eax; rdsspq rax` relies on it. Processors before BMI run
+`tzcnt` as `bsf`, which keeps its destination for a source of zero.
+"""
+
 _RFLAGS = {getattr(iced.RflagsBits, name): FLAG_BIT[name] for name in FLAG_BIT}
 
 
@@ -166,10 +172,11 @@ def _masks(raw: iced.Instruction, info: iced.InstructionInfo) -> tuple[int, int,
         register = GENERAL_REGISTERS.get(used.register)
         if register is None:
             continue
-        if used.access in _READS:
+        may_keep = raw.mnemonic in _MAY_KEEP and used.access in _WRITES
+        if used.access in _READS or may_keep:
             reads |= lane_mask(register)
         if used.access in _WRITES:
             writes |= written_mask(register)
-        if used.access in _KILLS:
+        if used.access in _KILLS and not may_keep:
             kills |= written_mask(register)
     return reads, writes, kills

@@ -107,6 +107,10 @@ def constant_text(constant: Constant) -> str:
     raise AssertionError(constant)
 
 
+_LONGEST = 200
+"""Characters of a constant's text, which bounds how deep it nests."""
+
+
 def parse_constant(text: str) -> Constant:
     """
     The constant written as *text*.
@@ -115,6 +119,8 @@ def parse_constant(text: str) -> Constant:
         ValueError: The text is not a number, symbol or expression of the grammar.
 
     """
+    if len(text) > _LONGEST:
+        raise ValueError(f"constant {text[:20]!r}…: {len(text)} characters; expected at most {_LONGEST}")
     constant, rest = _parse_sum(text.strip())
     if rest:
         raise ValueError(f"constant {text!r}: unexpected {rest!r}")

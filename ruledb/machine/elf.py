@@ -353,11 +353,11 @@ class Image:
     @cached_property
     def taken_addresses(self) -> frozenset[int]:
         """
-        Addresses of code that data, headers or notes hold: the entry, initialisers, relocated words, function
-        symbols, probes, and in a fixed-address program every aligned word of data that looks like one.
+        Addresses of code that data, headers or notes hold: the entry, initialisers, relocated words, symbols (labels are
+        some, too), probes, and in a fixed-address program every aligned word of data that looks like one.
         """
         found = {self.entry, self.dynamic.get(_DT_INIT, 0), self.dynamic.get(_DT_FINI, 0)}
-        found.update(s.address for s in self.symbols if s.is_function)
+        found.update(s.address for s in self.symbols)
         found.update(self.probes)
         symtab = self.dynamic.get(_DT_SYMTAB, 0)
         for _, kind, symbol, addend in self._relocations:

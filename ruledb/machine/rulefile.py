@@ -98,6 +98,8 @@ def read_rule_file(path: Path) -> RuleFile:
         RuleFileError: The file cannot be read, is of another format, cut short, or was changed.
 
     """
+    if path.exists() and not path.is_file():
+        raise RuleFileError(f"{path}: not a regular file; expected a rule file written by 'ruledb export'")
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
@@ -113,7 +115,7 @@ def read_rule_file(path: Path) -> RuleFile:
         raise RuleFileError(f"{path}: the rules do not match their SHA-256 (cut short or changed); export them again")
     try:
         rules = tuple(rule_from_json(json.loads(line)) for line in body.splitlines())
-    except (ValueError, TypeError, AttributeError) as problem:
+    except (ValueError, TypeError, RecursionError, AttributeError) as problem:
         raise RuleFileError(f"{path}: {problem}; export the rules again with this version") from None
     if str(len(rules)) != header["rules"]:
         raise RuleFileError(f"{path}: {len(rules)} rules, but the header says {header['rules']}; export them again")
