@@ -23,7 +23,7 @@ from ruledb.machine.canonical import domains, fixed_families
 from ruledb.machine.elf import ElfError
 from ruledb.machine.instruction import parse_sequence
 from ruledb.machine.registers import RSP, family_mask
-from ruledb.parallel import worker_pool
+from ruledb.parallel import in_order, worker_pool
 from ruledb.progress import stage
 from ruledb.proof.prover import written_families
 from ruledb.search.alphabet import alphabet
@@ -107,7 +107,7 @@ def _harvested(paths: Sequence[Path], universe: Sequence[int], wanted: int) -> I
     seen: set[tuple[str, int]] = set()
     files = [str(f) for f in elf_files(paths)]
     with stage("harvest", len(files)) as advance, worker_pool() as pool:
-        for windows in pool.map(_windows, files):
+        for windows in in_order(pool, _windows, files):
             advance(1, f"{len(seen):,} targets")
             for text, live in windows:
                 if (text, live) in seen or len(seen) >= wanted:
@@ -117,7 +117,6 @@ def _harvested(paths: Sequence[Path], universe: Sequence[int], wanted: int) -> I
                     seen.add((text, live))
                     yield target
             if len(seen) >= wanted:
-                pool.shutdown(wait=False, cancel_futures=True)
                 return
 
 

@@ -22,7 +22,7 @@ from ruledb.machine.registers import mask_text
 from ruledb.machine.rule import Rule
 from ruledb.machine.rulefile import read_rule_file, rule_file_text, rule_from_json, rule_to_json
 from ruledb.optimizer import COSTS, Goal, improve
-from ruledb.parallel import worker_pool
+from ruledb.parallel import in_order, worker_pool
 from ruledb.progress import stage
 from ruledb.proof.prover import FIRST, SECOND, Proved, Prover, Refuted, foreign_writes
 from ruledb.proof.query import build, query_text
@@ -246,7 +246,7 @@ def _proved(given: Sequence[Rule], opinions: tuple[tuple[str, str], tuple[str, s
     """Verdict and reason of every rule, in order, by worker processes."""
     tasks = [(rule_to_json(rule), opinions) for rule in given]
     with stage("verify", len(tasks)) as advance, worker_pool(jobs) as pool:
-        for verdict in pool.map(_prove_again, tasks, chunksize=8):
+        for verdict in in_order(pool, _prove_again, tasks):
             advance(1)
             yield verdict
 

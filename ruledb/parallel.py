@@ -3,12 +3,15 @@
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["worker_pool"]
+__all__ = ["in_order", "worker_pool"]
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 
 
 @contextmanager
@@ -24,11 +27,20 @@ def worker_pool(jobs: int | None = None, start: Callable[..., None] | None = Non
     try:
         yield pool
     except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
         for child in multiprocessing.active_children():
             child.kill()
+        pool.shutdown(wait=False)
         raise
     pool.shutdown()
+
+
+def in_order(pool: Executor, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+    """
+    Results of *function* on *tasks*, in order. Unlike the executor's own `map`, nothing is cancelled where the caller stops
+    early: a pool whose workers were killed stumbles over futures that are cancelled.
+    """
+    for future in [pool.submit(function, task) for task in tasks]:
+        yield future.result()
 
 
 def _begin(start: Callable[..., None] | None, given: tuple[Any, ...]) -> None:

@@ -23,7 +23,7 @@ from ruledb.machine.canonical import text_digest
 from ruledb.machine.elf import ElfError
 from ruledb.machine.registers import mask_text
 from ruledb.machine.rule import Proof, Rule
-from ruledb.parallel import worker_pool
+from ruledb.parallel import in_order, worker_pool
 from ruledb.progress import stage
 from ruledb.proof.prover import LIMITS_MS
 from ruledb.proof.worker import Goal, Outcome, Verdict, Work, Worker
@@ -151,7 +151,7 @@ class _Training:
         if not fresh:
             return
         with stage("harvest", len(fresh), quiet=self.options.quiet) as advance, worker_pool(self.options.jobs) as pool:
-            results = pool.map(_harvest_task, [(str(f), self.options.window) for f in fresh], chunksize=1)
+            results = in_order(pool, _harvest_task, [(str(f), self.options.window) for f in fresh])
             for file, result in zip(fresh, results, strict=True):
                 if isinstance(result, str):
                     self.report.skipped[result] = self.report.skipped.get(result, 0) + 1

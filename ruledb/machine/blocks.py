@@ -111,12 +111,13 @@ def read_program(image: Image) -> Program:
     everything = [outside, *code.values()]
     targets = {d.target for part in everything for d in part if d.target is not None}
     externals = dict(_externals(image, targets))
-    taken, with_data = _references(image, found, everything)
+    taken, with_data, pointed = _references(image, found, everything)
     taken |= _table_targets(image, everything)
     unreadable = _unreadable(found, code, targets - externals.keys() | taken, with_data)
     leaders = targets | taken | image.taken_addresses
     blocks = {b.start: b for f in found if f.start not in unreadable for b in _cut(f, code[f.start], leaders)}
     reasons = {f.start: reason for f in found if (reason := unreadable.get(f.start) or _reason(f, code[f.start], image))}
+    reasons = dict.fromkeys(pointed, "pointed into") | reasons
     called = {d.target for part in everything for d in part if d.flow is Flow.CALL and d.target is not None} - externals.keys()
     uncertain = [outside, *(code[start] for start in unreadable)]
     return Program(
@@ -167,31 +168,34 @@ def _externals(image: Image, targets: Iterable[int]) -> Iterator[tuple[int, str]
             yield target, image.slots[first.reference]
 
 
-def _references(image: Image, found: tuple[Function, ...], parts: Iterable[tuple[Decoded, ...]]) -> tuple[set[int], set[int]]:
+def _references(image: Image, found: tuple[Function, ...], parts: Iterable[tuple[Decoded, ...]]) -> tuple[set[int], set[int], set[int]]:
     """
-    Addresses of code that instructions take, and the starts of functions that hold data: something in them is read.
+    Addresses of code that instructions take; the starts of functions that hold data (something in them is read), and of
+    those that may hold some (something in their middle is pointed at).
     In a fixed-address program any immediate at an instruction's end may be an address.
     """
     low, high = (image.executable_ranges[0][0], image.executable_ranges[-1][1]) if image.executable_ranges else (0, 0)
     taken: set[int] = set(image.probes)
     with_data: set[int] = set()
+    pointed: set[int] = set()
     for part in parts:
         for instruction in part:
             if instruction.code == _ENDBR64:
                 taken.add(instruction.address)
             elif (reference := instruction.reference) is not None and low <= reference < high:
-                if not (instruction.loads or instruction.stores):
-                    taken.add(reference)
-                # What is read, or pointed at in the middle of a function, may be data, or code that is entered unseen.
-                if (function := function_at(found, reference)) is not None and (
-                    instruction.loads or instruction.stores or reference != function.start
-                ):
-                    with_data.add(function.start)
+                function = function_at(found, reference)
+                if instruction.loads or instruction.stores:
+                    with_data.update({function.start} if function is not None else ())
+                    continue
+                taken.add(reference)
+                # A pointer to the middle of a function may lead to data, too, that only looks like code.
+                if function is not None and reference != function.start:
+                    pointed.add(function.start)
     if not image.is_position_independent:
         taken |= {
             t for part in parts for d in part if (t := int.from_bytes(d.code[-4:], "little")) and low <= t < high and len(d.code) > 4
         } & {d.address for part in parts for d in part}
-    return taken, with_data
+    return taken, with_data, pointed
 
 
 def _table_targets(image: Image, parts: Iterable[tuple[Decoded, ...]]) -> set[int]:

@@ -39,7 +39,7 @@ def opaque(program):
 
 
 def test_cuts_at_targets_and_transfers(tmp_path):
-    """A block ends at a jump, call or return and before a target; its successors are where control goes."""
+    """A block ends at a jump, call or return and before a target or label; its successors are where control goes."""
     program = link(
         tmp_path,
         """
@@ -61,13 +61,13 @@ def test_cuts_at_targets_and_transfers(tmp_path):
     at = names(program)
     blocks = [b for b in program.open_blocks() if b.function == at["start"]]
     texts = [[d.instruction.mnemonic for d in b.instructions] for b in blocks]
-    assert texts == [["xor"], ["add", "cmp", "jne"], ["call"], ["mov", "syscall", "hlt"]]
+    assert texts == [["xor"], ["add", "cmp", "jne"], ["call"], ["mov"], ["syscall", "hlt"]]
     loop = blocks[1]
     assert (loop.start, set(loop.successors)) == (at["again"], {at["again"], loop.end})
     assert blocks[2].successors == (blocks[3].start,)
-    assert blocks[3].successors == ()
+    assert (blocks[3].successors, blocks[4].successors) == ((blocks[4].start,), ())
     assert program.block_at(at["leaf"]).last.instruction.mnemonic == "ret"
-    assert program.block_at(at["probe"]) is blocks[3]
+    assert program.block_at(at["probe"]) is blocks[4]
     assert not program.opaque
 
 
@@ -238,3 +238,54 @@ def test_an_image_without_code_is_an_empty_program(tmp_path):
     program = read_program(load(tmp_path / "p.o"))
     assert (program.functions, dict(program.blocks), list(program.open_blocks())) == ((), {}, [])
     assert program.block_at(0) is None
+
+
+def test_a_table_of_relative_jumps_leads_into_other_functions(tmp_path):
+    """What a table points at is an entry, also in a function that nothing else leads to."""
+    program = link(
+        tmp_path,
+        """
+        function start
+         lea rdx, [rip+.Ltable]
+         movsxd rax, [rdx+rdi*4]
+         add rax, rdx
+         jmp rax
+        end start
+        function cold
+         mov edi, esi
+        .Linside:
+         add edi, edx
+         hlt
+        end cold
+        .section .rodata
+        .balign 4
+        .Ltable:
+         .long cold - .Ltable
+         .long .Linside - .Ltable
+         .long 1
+        """,
+    )
+    at = names(program)
+    cold = [b for b in program.open_blocks() if b.function == at["cold"]]
+    assert [[d.instruction.mnemonic for d in b.instructions] for b in cold] == [["mov"], ["add", "hlt"]]
+
+
+def test_a_function_with_a_pointer_to_its_middle_is_left_alone(tmp_path):
+    """What is pointed at may be data that looks like code."""
+    program = link(
+        tmp_path,
+        """
+        function start
+         lea rdi, [rip+.Lblob]
+         call leaf
+         hlt
+        .Lblob:
+         mov eax, 0
+         ret
+        end start
+        function leaf
+         ret
+        end leaf
+        """,
+    )
+    assert program.opaque == {names(program)["start"]: "pointed into"}

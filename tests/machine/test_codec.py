@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ruledb.machine.codec import CodecError, Flow, UnknownMnemonic, agrees, decode, decode_other, encode, encode_at, normalise
 from ruledb.machine.constant import signed
 from ruledb.machine.instruction import Imm, Instruction, Mem, parse_instruction
-from ruledb.machine.registers import ALL_FLAGS, N_HARDWARE, RSP, VIRTUAL, Register, mask_text, parse_mask
+from ruledb.machine.registers import ALL_FLAGS, N_HARDWARE, RAX, RSP, VIRTUAL, Register, family_mask, mask_text, parse_mask
 
 
 def decoded(code, address=0):
@@ -347,3 +347,12 @@ def test_the_second_decoder_catches_disagreement():
     assert not agrees(bytes.fromhex("48"))
     first = next(decode_other(bytes.fromhex("4801c8"), 0x10))
     assert (first.address, first.length, first.mnemonic) == (0x10, 3, "add")
+
+
+@pytest.mark.parametrize(("code", "register"), [("f3480f1ec8", "rax"), ("f30fbcc3", "eax"), ("f30fbdc3", "eax")])
+def test_what_older_processors_leave_alone_is_not_killed(code, register):
+    """`rdssp`, `tzcnt` and `lzcnt` may keep their destination: they read it, and overwrite nothing for sure."""
+    (decoded,) = decode(bytes.fromhex(code))
+    lanes = parse_mask(register)
+    assert decoded.reads & lanes == lanes
+    assert decoded.kills & family_mask(RAX) == 0
