@@ -115,9 +115,9 @@ def test_lines_that_are_no_json_are_refused(file, line):
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
-    """A missing file, and a folder, are refused with the system's reason."""
-    for path in (tmp_path / "none", tmp_path):
-        with pytest.raises(RuleFileError, match="cannot read the rule file"):
+    """A missing file is refused with the system's reason, a folder as no regular file."""
+    for path, reason in ((tmp_path / "none", "cannot read the rule file"), (tmp_path, "not a regular file")):
+        with pytest.raises(RuleFileError, match=reason):
             read_rule_file(path)
 
 
