@@ -86,6 +86,7 @@ def measure_enumeration(library: KernelLibrary, paths: Sequence[Path], registers
         "matches": search.counters.matches,
         "cores": jobs,
         "candidates_per_second_and_core": int(n / scan_s / jobs),
+        "scanned_per_second_and_core": int(n / search.counters.scan_s),
         "with_expansion_per_second_and_core": int(n / (scan_s + expand_s) / jobs),
         "seconds_scan": round(scan_s, 2),
         "seconds_expansion": round(expand_s, 2),

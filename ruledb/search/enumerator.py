@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
+from time import perf_counter
 
 import numpy as np
 import numpy.typing as npt
@@ -56,11 +57,12 @@ class Match:
 
 @dataclass(slots=True)
 class Counters:
-    """What a search has done so far."""
+    """What a search has done so far; *scan_s* are the seconds that all threads spent in the scan, probes included."""
 
     candidates: int = 0
     hits: int = 0
     matches: int = 0
+    scan_s: float = 0.0
     by_length: dict[int, int] = field(default_factory=dict)
 
 
@@ -213,6 +215,7 @@ class Enumeration:
         return np.array(rows, np.int64).reshape(len(rows), len(DESCRIPTOR)), numbers
 
     def _block(self, level: Level, table: Table, rows: npt.NDArray[np.int64], offset: int) -> Words:
+        start = perf_counter()
         n, slots = min(BLOCK, level.n - offset), len(self.keys)
         work = np.empty((4 + slots) * n, np.uint64)
         hits = np.empty((_HITS, 4), np.uint64)
@@ -231,6 +234,7 @@ class Enumeration:
             found.append(hits[:count].copy())
         everything = np.concatenate(found)
         everything[:, 1] += np.uint64(offset)
+        self.counters.scan_s += perf_counter() - start
         return everything
 
     def _flag_hits(self, level: Level, depth: int) -> Iterator[tuple[int, Index, Index]]:
