@@ -194,14 +194,14 @@ def _write(files: Sequence[_File]) -> None:
                 os.fchmod(descriptor, _mode(descriptor, file))
         while staged:
             name, path = staged[-1]
-            os.replace(name, path)  # noqa: PTH105
+            os.replace(name, path)  # noqa: PTH105  # strings all the way: no pathlib on this path
             staged.pop()
     except OSError as problem:
         raise _RefusedError(f"{path}: cannot be written: {problem.strerror}; name a writable place with -o") from None
     finally:
         for name, _ in staged:
             with suppress(OSError):
-                os.unlink(name)  # noqa: PTH108
+                os.unlink(name)  # noqa: PTH108  # as above
 
 
 def _mode(descriptor: int, file: _File) -> int:

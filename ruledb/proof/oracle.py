@@ -173,7 +173,7 @@ class Oracle:
             end = _TABLE + len(chunk) * _ROW
             self._uc.reg_write(pointer_id, _TABLE)
             self._uc.mem_write(end_id - 8, end.to_bytes(8, "little"))
-            error = bindings.uclib.uc_emu_start(self._uc._uch, address, end_id - 8, 0, 0)  # noqa: SLF001
+            error = bindings.uclib.uc_emu_start(self._uc._uch, address, end_id - 8, 0, 0)  # noqa: SLF001 - as above
             stop = self._uc.reg_read(x86_const.UC_X86_REG_RIP)
             if error or stop != end_id - 8:
                 raise OracleFault(self._reason(error, stop - address, loop))

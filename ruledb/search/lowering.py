@@ -129,12 +129,12 @@ class Lowering:
 
 _OTHERS: Mapping[int, Callable[[Lowering, Any, list[Value]], Value]] = {
     op.BV_CONSTANT: Lowering._constant,  # noqa: SLF001  # the class's own table
-    op.BOOL_CONSTANT: Lowering._constant,  # noqa: SLF001
-    op.SYMBOL: Lowering._symbol,  # noqa: SLF001
-    op.BV_EXTRACT: Lowering._extract,  # noqa: SLF001
-    op.BV_CONCAT: Lowering._concat,  # noqa: SLF001
-    op.ITE: Lowering._ite,  # noqa: SLF001
-    op.BV_NOT: Lowering._not,  # noqa: SLF001
-    op.NOT: Lowering._not,  # noqa: SLF001
-    op.BV_NEG: Lowering._neg,  # noqa: SLF001
+    op.BOOL_CONSTANT: Lowering._constant,  # noqa: SLF001  # as above
+    op.SYMBOL: Lowering._symbol,  # noqa: SLF001  # as above
+    op.BV_EXTRACT: Lowering._extract,  # noqa: SLF001  # as above
+    op.BV_CONCAT: Lowering._concat,  # noqa: SLF001  # as above
+    op.ITE: Lowering._ite,  # noqa: SLF001  # as above
+    op.BV_NOT: Lowering._not,  # noqa: SLF001  # as above
+    op.NOT: Lowering._not,  # noqa: SLF001  # as above
+    op.BV_NEG: Lowering._neg,  # noqa: SLF001  # as above
 }
