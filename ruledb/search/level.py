@@ -6,7 +6,7 @@ dropped if it equals a cheaper one of this or a lower level in all locations on 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -18,7 +18,8 @@ from ruledb.machine.registers import FLAGS
 from ruledb.machine.states import Flags, States, Words
 from ruledb.search.alphabet import Letter
 from ruledb.search.evaluate import Bound, Evaluator
-from ruledb.search.scan import MIX
+from ruledb.search.layout import cost_word, mask_word
+from ruledb.search.loops import MIX
 from ruledb.search.states import search_states
 
 __all__ = ["Level", "Search", "mix"]
@@ -32,7 +33,7 @@ _COMPARED = np.uint8(0b111111 & ~(1 << FLAGS.index("AF")))
 
 
 def mix(values: Words, keys: Words | int) -> Words:
-    """The 64-bit mixer of `ruledb.search.scan`, on arrays; *keys* is one key, or an array that broadcasts."""
+    """The 64-bit mixer of `ruledb.search.loops`, on arrays; *keys* is one key, or an array that broadcasts."""
     x = (values ^ np.asarray(keys, np.uint64)) * np.uint64(MIX[0])
     mixed: Words = (x ^ (x >> np.uint64(32))) * np.uint64(MIX[1])
     return mixed
@@ -46,9 +47,7 @@ class Level:
     Attributes:
         values: ``uint64[slots, states, n]``. *flags*: ``uint8[states, n]``.
         parent, letter: How each was reached: the state of the level below, and the letter. Empty at level 0.
-        n_bytes, cycles, uops: Cost of the sequence, the cycles as a plain sum.
-        writes, fixed, symbols: Bit masks of the slots written, of the slots whose family the sequence needs by name,
-            and of the constant symbols used.
+        costs: ``uint64[n]``, of the sequence, the cycles as a plain sum; *masks* ``uint64[n]``, what it needs: see `layout`.
         hashes: ``uint64[n]`` of all compared locations, sorted.
 
     """
@@ -57,30 +56,14 @@ class Level:
     flags: Flags
     parent: Ints
     letter: Ints
-    n_bytes: Ints
-    cycles: Ints
-    uops: Ints
-    writes: npt.NDArray[np.uint8]
-    fixed: npt.NDArray[np.uint8]
-    symbols: npt.NDArray[np.uint8]
+    costs: Words
+    masks: Words
     hashes: Words
 
     @property
     def n(self) -> int:
         """Number of states."""
         return int(self.flags.shape[1])
-
-
-@dataclass(frozen=True, slots=True)
-class Traits:
-    """What adding one letter adds to a sequence."""
-
-    n_bytes: int
-    cycles: int
-    uops: int
-    writes: int
-    fixed: int
-    symbols: int
 
 
 class Search:
@@ -91,17 +74,21 @@ class Search:
         evaluator: Evaluator,
         families: Sequence[int],
         letters: Sequence[Letter],
-        traits_symbols: Sequence[int],
+        symbols: Sequence[int],
         states: States | None = None,
     ) -> None:
-        """*traits_symbols*: for each letter, the bit mask of the constant symbols that it uses."""
+        """*symbols*: for each letter, the bit mask of the constant symbols that it uses."""
         self.evaluator, self.families, self.letters = evaluator, tuple(families), tuple(letters)
         self.states = states if states is not None else search_states(len(families))
         self.bounds: list[Bound] = evaluator.bind([letter.instruction for letter in letters])
-        self.traits = [
-            Traits(x.n_bytes, *x.time, b.writes, sum(1 << evaluator.slots[f] for f in x.fixed), s)
-            for x, b, s in zip(letters, self.bounds, traits_symbols, strict=True)
-        ]
+        self.costs = np.array([cost_word(x.n_bytes, *x.time) for x in letters], np.uint64)
+        self.masks = np.array(
+            [
+                mask_word(b.writes, sum(1 << evaluator.slots[f] for f in x.fixed), s)
+                for x, b, s in zip(letters, self.bounds, symbols, strict=True)
+            ],
+            np.uint64,
+        )
         self.constants = [np.ascontiguousarray(self.states.constant(b.constant)) for b in self.bounds]
         rng = np.random.default_rng(7)
         self._keys = rng.integers(1, 1 << 63, (len(families) + 1, self.states.n), np.uint64)
@@ -110,10 +97,9 @@ class Search:
     def _start(self) -> Level:
         s = self.states
         values, flags = np.ascontiguousarray(s.registers[:, :, None]), np.ascontiguousarray(s.flags[:, None])
-        nothing, zero, no_bits = np.zeros(0, np.int32), np.zeros(1, np.int32), np.zeros(1, np.uint8)
-        level = Level(values, flags, nothing, nothing, zero, zero, zero, no_bits, no_bits, no_bits, np.zeros(1, np.uint64))
-        hashes = self._location_hashes(level).sum(axis=0)
-        return Level(values, flags, nothing, nothing, zero, zero, zero, no_bits, no_bits, no_bits, hashes)
+        nothing, zero = np.zeros(0, np.int32), np.zeros(1, np.uint64)
+        level = Level(values, flags, nothing, nothing, zero, zero, zero)
+        return replace(level, hashes=self._location_hashes(level).sum(axis=0))
 
     def _location_hashes(self, level: Level) -> Words:
         """``uint64[slots + 1, n]``: what each location adds to the hash of a state; flags last."""
@@ -171,8 +157,7 @@ class Search:
 
     def _keep(self, old: Level, hashes: Words) -> Level:
         """The new states among *hashes* ``[letters, n]``, cheapest first where equal, in order of letter and parent."""
-        cost = np.array([t.n_bytes * 64 + t.cycles for t in self.traits], np.int32)[:, None] + (old.n_bytes * 64 + old.cycles)
-        order = np.argsort(cost.ravel(), kind="stable")
+        order = np.argsort((self.costs[:, None] + old.costs).ravel(), kind="stable")
         unique, first = np.unique(hashes.ravel()[order], return_index=True)
         fresh = np.ones(unique.shape, bool)
         for level in self.levels:
@@ -192,11 +177,8 @@ class Search:
             for slot, row in zip(self.bounds[number].outputs, new, strict=True):
                 values[slot, :, start:end] = row
             flags[:, start:end] = new_flags
-        traits = np.array([[t.n_bytes, t.cycles, t.uops, t.writes, t.fixed, t.symbols] for t in self.traits], np.int32)[letter]
-        n_bytes, cycles, uops = traits[:, 0] + old.n_bytes[parent], traits[:, 1] + old.cycles[parent], traits[:, 2] + old.uops[parent]
-        masks = [traits[:, 3 + i].astype(np.uint8) | m[parent] for i, m in enumerate((old.writes, old.fixed, old.symbols))]
-        writes, fixed, symbols = masks
-        return Level(values, flags, parent, letter, n_bytes, cycles, uops, writes, fixed, symbols, np.sort(unique[fresh]))
+        costs, masks = self.costs[letter] + old.costs[parent], self.masks[letter] | old.masks[parent]
+        return Level(values, flags, parent, letter, costs, masks, np.sort(unique[fresh]))
 
     def sequence(self, depth: int, state: int) -> tuple[Instruction, ...]:
         """The letters that reach *state* of level *depth*."""

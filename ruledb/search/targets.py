@@ -1,9 +1,10 @@
 """
 Targets of a search as arrays, and the tables by which candidates find them.
 
-A target probes for its live registers: for one, its fingerprint alone; for several, a pair; with only the
-low 8 bits live, a bitmap. What a probe leaves out (further registers, upper halves, flags) is checked on all
-ten states by `Targets.agreeing`: a probe may find too much, never too little.
+Targets that want the same values of the same locations, and allow the same, are one *class*: what replaces one replaces
+all. A class probes for its live registers: for one, its fingerprint alone; for several, a pair; with only the low 8 bits
+live, a bitmap. What a probe leaves out (further registers, upper halves, flags) is checked on all states, by the compiled
+`verdict` or by `Targets.agreeing`: a probe may find too much, never too little.
 """
 
 from collections.abc import Sequence
@@ -16,12 +17,14 @@ import numpy.typing as npt
 from ruledb.machine.instruction import Instruction
 from ruledb.machine.registers import FLAG_SHIFT, N_LANES, lane_bits
 from ruledb.machine.states import Flags, Words
+from ruledb.search.layout import ALONE, COST_GUARD, LOW8, N_FILTER_BIT, cost_word, mask_word
 from ruledb.search.level import mix
-from ruledb.search.scan import ALONE, LOW8
 
-__all__ = ["Table", "Target", "Targets", "live_bits", "low_bytes"]
+__all__ = ["LESS_ONE", "Table", "Target", "Targets", "live_bits", "low_bytes"]
 
 Index = npt.NDArray[np.intp]
+LESS_ONE = cost_word(1, 1, 1)
+_N_SMALL = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Target:
         writes: Families that a replacement may write.
         fixed: Families that the canonical form names.
         n_symbols: Number of constant symbols.
-        cost: (bytes, cycles as a plain sum, µops), to be beaten in one of them.
+        cost: (bytes, cycles as a plain sum, µops), to be beaten in one of them; each below 2²⁰.
         name: The caller's key.
 
     """
@@ -65,37 +68,73 @@ class Table:
     The look-up tables of one level's search.
 
     Attributes:
-        keys, targets: Fingerprints, sorted, and the target of each.
-        words, table_shift: Open-addressed hash table. *filter*, *filter_shift*: its bit filter.
-        low8: ``uint64[slots, 1024]``, bit v of row s: some target has the packed low bytes v in slot s.
-        probes: For each slot, which probes some target asks of a result in it.
+        keys, owners: Fingerprints, sorted, and the class of each; a probe for low bytes has the key ``slot << 16 | bytes``.
+        pairs, shift: Open-addressed hash table of pairs (fingerprint, list). *filter*, *filter_shift*: its bit filter.
+        low8: ``uint64[slots, 1024]``, bit v of row s: some class has the packed low bytes v in slot s.
+        low8_lists: ``uint64[slots, 65536]``: their lists.
+        lists: For each list, at the place that names it, its length and then its classes; 0 names the empty list.
+        probes: For each slot, which probes some class asks of a result in it.
 
     """
 
     keys: Words
-    targets: Index
-    words: Words
-    table_shift: int
+    owners: Index
+    pairs: Words
+    shift: int
     filter: Words
     filter_shift: int
     low8: Words
+    low8_lists: Words
+    lists: Words
     probes: tuple[int, ...]
 
 
 class Targets:
-    """*T* targets on the search states: *values* ``uint64[slots, states, T]``, *flags* ``uint8[states, T]``, and masks of what is live."""
+    """
+    Classes of *targets* on the search states.
+
+    Attributes:
+        of: ``intp[T]``, the class of each target.
+        values: ``uint64[slots, states, C]``, zero where nothing is live. *flags*: ``uint8[states, C]``, likewise.
+        live: ``uint64[slots, C]``. *live_flags*: ``uint8[C]``.
+        forbidden: ``uint64[C]``, what a candidate must not need (`layout.mask_word`).
+        costs: ``uint64[C]``, to be beaten in one field: the greatest of each field among the class's targets.
+
+    """
 
     def __init__(self, targets: Sequence[Target], families: Sequence[int], values: Words, flags: Flags, keys: Sequence[int]) -> None:
-        """*keys*: the fingerprint key of each slot."""
+        """*values* ``uint64[slots, states, T]``, *flags* ``uint8[states, T]`` of each target; *keys*: the fingerprint key of each slot."""
+        self.targets, self.keys = tuple(targets), tuple(keys)
+        self.target_costs = np.array([t.cost for t in targets], np.uint64).reshape(len(targets), 3)
         slots = {f: s for s, f in enumerate(families)}
-        self.targets, self.values, self.flags, self.keys = tuple(targets), values, flags, tuple(keys)
         # A register that the pattern leaves alone is never written by a candidate: nothing to compare.
-        self.live = np.array([[live_bits(t.live, f) if f in t.writes else 0 for t in targets] for f in families], np.uint64)
-        self.live_flags = np.array([t.live >> FLAG_SHIFT & 0b111111 for t in targets], np.uint8)
-        self.writes = np.array([sum(1 << slots[f] for f in t.writes) for t in targets], np.uint8)
-        self.fixed = np.array([sum(1 << slots[f] for f in t.fixed if f in slots) for t in targets], np.uint8)
-        self.symbols = np.array([(1 << t.n_symbols) - 1 for t in targets], np.uint8)
-        self.costs = np.array([t.cost for t in targets], np.int32).reshape(len(targets), 3)
+        live = np.array([[live_bits(t.live, f) if f in t.writes else 0 for t in targets] for f in families], np.uint64)
+        live_flags = np.array([t.live >> FLAG_SHIFT & 0b111111 for t in targets], np.uint8)
+        forbidden = np.array([_forbidden(t, slots) for t in targets], np.uint64)
+        values, flags = values & live[:, None], flags & live_flags
+        n_rows = values.shape[0] * values.shape[1]
+        described = np.concatenate(
+            [live, live_flags[None], forbidden[None], values.reshape(n_rows, len(targets)), flags.astype(np.uint64)], axis=0
+        ).astype(np.uint64)
+        first, self.of = _distinct(described)
+        self.values, self.flags = np.ascontiguousarray(values[:, :, first]), np.ascontiguousarray(flags[:, first])
+        self.live, self.live_flags, self.forbidden = live[:, first], live_flags[first], forbidden[first]
+        dearest = np.zeros((self.n, 3), np.uint64)
+        np.maximum.at(dearest, self.of, self.target_costs)
+        self.costs = np.array([cost_word(*c) for c in dearest.tolist()], np.uint64)
+
+    @property
+    def n(self) -> int:
+        """Number of classes."""
+        return int(self.live_flags.shape[0])
+
+    @cached_property
+    def records(self) -> Words:
+        """``uint64[C, words]``: the classes as the compiled `verdict` reads them."""
+        n_slots, n_states, n = self.values.shape
+        head = [self.forbidden, self.costs + np.uint64(COST_GUARD - LESS_ONE), self.live_flags.astype(np.uint64)]
+        wanted = np.concatenate([self.values, self.flags[None].astype(np.uint64)], axis=0).transpose(2, 1, 0)
+        return np.concatenate([np.stack(head, axis=1), self.live.T, wanted.reshape(n, n_states * (n_slots + 1))], axis=1)
 
     def _packed(self, slot: int) -> Words:
         low = self.values[slot, 0] & np.uint64(0xFFFFFFFF)
@@ -104,24 +143,23 @@ class Targets:
 
     @cached_property
     def is_wide(self) -> npt.NDArray[np.bool_]:
-        """``[slots, T]``: all of the low 32 bits are live, so that the packed value can be probed."""
+        """``[slots, C]``: all of the low 32 bits are live, so that the packed value can be probed."""
         low = np.uint64(0xFFFFFFFF)
         return np.asarray((self.live & low) == low)
 
     @cached_property
     def is_narrow(self) -> npt.NDArray[np.bool_]:
-        """``[slots, T]``: the low 8 bits are live, not all of the low 32."""
+        """``[slots, C]``: the low 8 bits are live, not all of the low 32."""
         low = np.uint64(0xFF)
         return np.asarray(((self.live & low) == low) & ~self.is_wide)
 
     def table(self, active: npt.NDArray[np.bool_]) -> Table:
-        """The tables of the *active* targets."""
+        """The tables of the *active* classes."""
         n_slots = len(self.keys)
         prints = [mix(self._packed(s), self.keys[s]) for s in range(n_slots)]
         count = self.is_wide.sum(axis=0)
         first = np.argmax(self.is_wide, axis=0)
-        keys, owners, probes = [], [], [0] * n_slots
-        low8 = np.zeros((n_slots, 1024), np.uint64)
+        keys, owners, probes = [np.zeros(0, np.uint64)], [np.zeros(0, np.intp)], [0] * n_slots
         for slot in range(n_slots):
             alone = np.flatnonzero(active & self.is_wide[slot] & (count == 1))
             if alone.size:
@@ -138,48 +176,81 @@ class Targets:
                     probes[other] |= ALONE << (1 + slot)
             narrow = np.flatnonzero(active & self.is_narrow[slot])
             if narrow.size:
-                small = low_bytes(self._packed(slot)[narrow])
-                np.bitwise_or.at(low8[slot], (small >> np.uint64(6)).astype(np.intp), np.uint64(1) << (small & np.uint64(63)))
-                keys.append(small | np.uint64(slot << 16))
+                keys.append(low_bytes(self._packed(slot)[narrow]) | np.uint64(slot << 16))
                 owners.append(narrow)
                 probes[slot] |= LOW8
-        all_keys = np.concatenate([np.zeros(0, np.uint64), *keys])
-        all_owners = np.concatenate([np.zeros(0, np.intp), *owners])
+        all_keys, all_owners = np.concatenate(keys), np.concatenate(owners)
         order = np.argsort(all_keys, kind="stable")
-        return _table(all_keys[order], all_owners[order], low8, tuple(probes))
+        return _table(all_keys[order], all_owners[order], tuple(probes))
 
-    def agreeing(self, values: Words, flags: Flags, pairs: tuple[Index, Index]) -> npt.NDArray[np.bool_]:
+    def agreeing(self, values: Words, flags: Flags, pairs: tuple[Index, Index], *, with_flags: bool = True) -> npt.NDArray[np.bool_]:
         """
-        Which *pairs* (result, target) agree in all live locations.
+        Which *pairs* (result, class) agree in all live locations.
 
         Args:
             values: ``uint64[slots, states, results]``; *flags* ``uint8[states, results]``.
+            with_flags: Compare the flags, too.
 
         """
-        result, target = pairs
+        result, chosen = pairs
         alive = np.arange(result.shape[0])
         for k in range(flags.shape[0]):
-            i, t = result[alive], target[alive]
-            same = ((flags[k, i] ^ self.flags[k, t]) & self.live_flags[t]) == 0
+            i, c = result[alive], chosen[alive]
+            same = ((flags[k, i] ^ self.flags[k, c]) & self.live_flags[c]) == 0 if with_flags else np.ones(i.shape, bool)
             for slot in range(len(self.keys)):
-                same &= ((values[slot, k, i] ^ self.values[slot, k, t]) & self.live[slot, t]) == 0
+                same &= ((values[slot, k, i] ^ self.values[slot, k, c]) & self.live[slot, c]) == 0
             alive = alive[same]
         agreed = np.zeros(result.shape[0], bool)
         agreed[alive] = True
         return agreed
 
 
-def _table(keys: Words, owners: Index, low8: Words, probes: tuple[int, ...]) -> Table:
-    """Build hash table and filter over the distinct *keys* (the small ones, of 8-bit probes, are in *low8* already)."""
-    distinct = np.unique(keys[keys >= np.uint64(1 << 32)])
-    bits = max(10, int(distinct.size * 4).bit_length())
-    filter_bits = min(23, max(16, int(distinct.size * 32).bit_length()))
-    words = np.zeros((1 << bits) + 64, np.uint64)
+def _forbidden(target: Target, slots: dict[int, int]) -> int:
+    writes, fixed = (sum(1 << slots[f] for f in families if f in slots) for families in (target.writes, target.fixed))
+    return mask_word(0xFF, 0xFF, 0xFF) & ~mask_word(writes, fixed, (1 << target.n_symbols) - 1)
+
+
+def _distinct(columns: Words) -> tuple[Index, Index]:
+    """The first of each kind of column of a matrix, and for each column its kind."""
+    rows = np.ascontiguousarray(columns.T)
+    if not rows.shape[0]:
+        return np.zeros(0, np.intp), np.zeros(0, np.intp)
+    whole = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).ravel()
+    _, first, kinds = np.unique(whole, return_index=True, return_inverse=True)
+    return first.astype(np.intp), kinds.ravel().astype(np.intp)
+
+
+def _lists(keys: Words, owners: Index) -> tuple[Words, Words, Words]:
+    """The distinct *keys*, the place of each one's list, and the lists one behind the other."""
+    distinct, start, amount = np.unique(keys, return_index=True, return_counts=True)
+    places = 1 + start + np.arange(distinct.size)
+    lists = np.zeros(1 + keys.size + distinct.size, np.uint64)
+    lists[places] = amount
+    lists[1 + np.arange(keys.size) + np.repeat(np.arange(1, distinct.size + 1), amount)] = owners
+    return distinct, places.astype(np.uint64), lists
+
+
+def _table(keys: Words, owners: Index, probes: tuple[int, ...]) -> Table:
+    """Build hash table, filter and bitmap over the sorted *keys*."""
+    distinct, places, lists = _lists(keys, owners)
+    n_slots = len(probes)
+    n_small = int(np.searchsorted(distinct, np.uint64(n_slots << 16)))
+    small, large = distinct[:n_small], distinct[n_small:]
+    low8_lists = np.zeros(n_slots * _N_SMALL, np.uint64)
+    low8_lists[small] = places[:n_small]
+    low8 = np.packbits(low8_lists != 0, bitorder="little").view(np.uint64)
+    bits = max(10, int(large.size * 2).bit_length())
+    pairs = np.zeros(((1 << bits) + large.size + 1, 2), np.uint64)
     # Keys ascend, and so do their home places: each goes to its own or the next free one behind the last.
-    home = (distinct >> np.uint64(64 - bits)).astype(np.int64)
-    ordinal = np.arange(distinct.size)
-    words[np.maximum.accumulate(home - ordinal) + ordinal] = distinct
-    bit = distinct >> np.uint64(64 - filter_bits)
-    filter_words = np.zeros(1 << (filter_bits - 6), np.uint64)
-    np.bitwise_or.at(filter_words, (bit >> np.uint64(6)).astype(np.intp), np.uint64(1) << (bit & np.uint64(63)))
-    return Table(keys, owners, words, 64 - bits, filter_words, 64 - filter_bits, low8, probes)
+    home = (large >> np.uint64(64 - bits)).astype(np.int64)
+    ordinal = np.arange(large.size)
+    at = np.maximum.accumulate(home - ordinal) + ordinal
+    pairs[at, 0], pairs[at, 1] = large, places[n_small:]
+    filter_bits = min(17, max(10, int(large.size // 4).bit_length()))
+    filter_words = np.zeros(1 << filter_bits, np.uint64)
+    marks = [np.uint64(1) << (large >> np.uint64(n) & np.uint64(63)) for n in N_FILTER_BIT]
+    np.bitwise_or.at(filter_words, (large >> np.uint64(64 - filter_bits)).astype(np.intp), marks[0] | marks[1])
+    return Table(
+        keys, owners, pairs.ravel(), 64 - bits, filter_words, 64 - filter_bits, low8.reshape(n_slots, 1024),
+        low8_lists.reshape(n_slots, _N_SMALL), lists, probes,
+    )  # fmt: skip

@@ -40,15 +40,15 @@ def test_every_result_is_there_as_cheap_as_it_comes(search):
     """Whatever a letter makes of a state of the level below is a state of this level or a lower one; here none cheaper was dropped."""
     cost = {}
     for level in search.levels[:2]:
-        cost |= dict(zip(rows(level.values, level.flags), (level.n_bytes * 64 + level.cycles).tolist(), strict=True))
+        cost |= dict(zip(rows(level.values, level.flags), level.costs.tolist(), strict=True))
     old = search.levels[0]
-    for number, trait in enumerate(search.traits):
+    for number, dear in enumerate(search.costs.tolist()):
         new, flags = search.apply(number, old)
         values = old.values.copy()
         for slot, row in zip(search.bounds[number].outputs, new, strict=True):
             values[slot] = row
         (row,) = rows(values, flags)
-        assert cost[row] <= trait.n_bytes * 64 + trait.cycles
+        assert cost[row] <= dear
 
 
 @pytest.mark.parametrize("depth", [1, 2])
@@ -61,11 +61,9 @@ def test_a_sequence_reaches_its_state(search, depth):
         registers, flags = search.evaluator.run(sequence, search.states)
         assert np.array_equal(registers, level.values[:, :, state])
         assert np.array_equal(flags, level.flags[:, state])
-        traits = [search.traits[by_instruction[i]] for i in sequence]
-        assert level.n_bytes[state] == sum(t.n_bytes for t in traits)
-        assert (level.cycles[state], level.uops[state]) == (sum(t.cycles for t in traits), sum(t.uops for t in traits))
-        assert level.writes[state] == np.bitwise_or.reduce([t.writes for t in traits])
-        assert level.fixed[state] == np.bitwise_or.reduce([t.fixed for t in traits])
+        numbers = [by_instruction[i] for i in sequence]
+        assert level.costs[state] == search.costs[numbers].sum()
+        assert level.masks[state] == np.bitwise_or.reduce(search.masks[numbers])
 
 
 def test_levels_are_the_same_every_time(search, library):
