@@ -34,10 +34,16 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What one instruction does: an output per written operand, in operand order, and per written flag (``CF`` …)."""
+    """
+    What one instruction does: an output per written operand, in operand order, and per written flag (``CF`` …).
+
+    *division* holds dividend and divisor of what may trap, side by side; *taken* (BV1) is whether a jump goes to its target.
+    """
 
     results: tuple[Output, ...] = ()
     flags: Mapping[str, Output] = field(default_factory=dict)
+    division: FNode | None = None
+    taken: FNode | None = None
 
 
 class Terms:
@@ -91,6 +97,22 @@ class Terms:
         if _is(b, 1) or _is(a, 0):
             return a
         return self._fold(self.manager.BVMul, lambda x, y: x * y, a, b)
+
+    def udiv(self, a: FNode, b: FNode) -> FNode:
+        """The quotient of a by b, unsigned; of b = 0: all ones, as in SMT-LIB."""
+        return self.manager.BVUDiv(a, b)
+
+    def urem(self, a: FNode, b: FNode) -> FNode:
+        """The remainder of a by b, unsigned; of b = 0: a."""
+        return self.manager.BVURem(a, b)
+
+    def sdiv(self, a: FNode, b: FNode) -> FNode:
+        """The quotient of a by b, signed, truncated towards 0."""
+        return self.manager.BVSDiv(a, b)
+
+    def srem(self, a: FNode, b: FNode) -> FNode:
+        """The remainder of a by b, signed, with the sign of a."""
+        return self.manager.BVSRem(a, b)
 
     # bitwise
 
