@@ -14,10 +14,10 @@ from pysmt.fnode import FNode
 
 from ruledb.machine.policy import Conditions
 from ruledb.machine.registers import RSP
-from ruledb.semantics.memory import Access, Kind, displaced
+from ruledb.semantics.memory import Access, Kind, displaced, distance
 from ruledb.semantics.terms import Terms
 
-__all__ = ["Elided", "Own", "Plan", "Role", "Shared", "describe", "plans"]
+__all__ = ["Elided", "Own", "Plan", "Role", "Shared", "below_stack", "covers", "describe", "plans"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,29 @@ def plans(t: Terms, left: Sequence[Access], right: Sequence[Access], conditions:
         for elided in _elisions(left, one, common, kept)
     )
     return tuple(islice(found, _MOST))
+
+
+def below_stack(left: Sequence[Access], right: Sequence[Access]) -> bool:
+    """
+    Whether *right* accesses memory below rsp, as rsp is at that time, where *left* does not.
+
+    What is there a signal's handler, or in a kernel an interrupt, may overwrite at any time.
+    """
+    known = _below_ranges(left)
+    return any(not any(base is b and s <= start and end <= e for b, s, e in known) for base, start, end in _below_ranges(right))
+
+
+def _below_ranges(accesses: Sequence[Access]) -> list[tuple[FNode | None, int, int]]:
+    """Base term, first and last offset of each access that starts below rsp."""
+    found = []
+    for access in accesses:
+        if access.address is not None and access.sp is not None:
+            ahead = distance(access.address, access.sp)
+            if ahead is not None and ahead >> 63:
+                base, offset = displaced(access.address)
+                start = offset - (offset >> 63 << 64)
+                found.append((base, start, start + access.n_bytes))
+    return found
 
 
 _COMMON = ("shared", "slot")

@@ -13,7 +13,7 @@ PAGE_BITS = 12
 FIRST_ADDRESS, LAST_ADDRESS = 1 << 32, (1 << 47) - (1 << 16)
 """Where a counterexample's accesses lie: user space, above the emulator's own pages."""
 
-_LOW = (1 << 16, 1 << 28)
+_LOW = (1 << 16, (1 << 28) - (1 << 16))
 """Where else they may lie: absolute addresses have 31 bits."""
 
 

@@ -16,9 +16,9 @@ from pysmt.fnode import FNode
 from ruledb.machine.instruction import Instruction, sequence_text
 from ruledb.machine.march import BASELINE
 from ruledb.machine.policy import STRICT, Conditions
-from ruledb.machine.registers import EFFECTS, FAULTS, RSP, family_mask, mask_text
+from ruledb.machine.registers import ACCESSES, EFFECTS, FAULTS, RSP, family_mask, mask_text
 from ruledb.machine.rule import Proof
-from ruledb.proof.accesses import Plan, describe, plans
+from ruledb.proof.accesses import Plan, below_stack, describe, plans
 from ruledb.proof.admission import doubtful, foreign_writes, refusal, written_families
 from ruledb.proof.examples import crosses_page, is_tame
 from ruledb.proof.query import Query, build, query_digest
@@ -203,6 +203,8 @@ class Prover:
             return [_Claim(*sides)], ""
         is_dead = conditions.dead_bytes >= conditions.private_bytes
         dead = frozenset({"below"}) if is_dead else frozenset()
+        if below_stack(left, right):
+            return [], "the replacement accesses memory below rsp where the window does not"
         found = plans(Terms(self._environment), left, right, conditions)
         claims = [_Claim(*sides, plan, dead, is_memory_live) for plan in found]
         return claims, f"the window does {describe(left)}; the replacement {describe(right)}"
@@ -225,18 +227,21 @@ class Prover:
         t, total = Terms(self._environment), verdict.ms
         needed = sum(bit for bit in query.by_location if bit & (required | _ALWAYS))
         tame = is_tame(t, query)
+        visible = needed & ~(FAULTS | ACCESSES)
         wanted = (
-            (needed & ~FAULTS, tame),
+            (visible, tame),
             (needed & FAULTS, t.manager.And(tame, crosses_page(t, query))),
-            (needed, t.manager.TRUE()),
+            (visible, t.manager.TRUE()),
         )
-        answer: Answer = Unknown(0.0, "not asked")
         for mask, beside in wanted:
             answer = self._decide(query, mask, self.first, self.limits_ms, beside)
             total += answer.ms
             if isinstance(answer, Sat):
                 differing, example = _read(query, answer, mask)
                 return Refuted(example, f"differs in {mask_text(differing)}", total)
+        # What is left may fault where nothing is mapped, or mapped to be read only: no state of ours shows that.
+        answer = self._decide(query, needed, self.first, self.limits_ms)
+        total += answer.ms
         if isinstance(answer, Unsat):
             reason = verdict.reason.removeprefix(f"policy {conditions.policy}: ")
             return Refuted(None, f"only the memory policy {conditions.policy} forbids it: {reason}", total, by_policy=True)

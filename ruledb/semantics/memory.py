@@ -28,12 +28,14 @@ class Access:
     """
     One access: *address* (BV64) and *value*, lowest byte first in memory, of what is loaded or stored.
 
-    Of a division, *value* is dividend and divisor side by side, and *address* is None.
+    Of a division, *value* is dividend and divisor side by side, and *address* is None. *sp* is rsp at that time: before a load, behind
+    a store.
     """
 
     kind: Kind
     address: FNode | None
     value: FNode
+    sp: FNode | None = None
 
     @property
     def n_bytes(self) -> int:

@@ -8,7 +8,7 @@ from pysmt.fnode import FNode
 
 from ruledb.machine.constant import Constant, Expression, Symbol
 from ruledb.machine.instruction import Imm, Instruction, Mem, Operand, registers_of
-from ruledb.machine.registers import FLAG_BIT, Register, lane_mask, written_mask
+from ruledb.machine.registers import FLAG_BIT, RSP, Register, lane_mask, written_mask
 from ruledb.semantics.bitwise import lowest_bit
 from ruledb.semantics.forms import Bound, UnmodelledForm, bind
 from ruledb.semantics.memory import Access, Kind, LoadModel, free_loads
@@ -132,7 +132,7 @@ def _effect(t: Terms, state: State, bound: Bound, instruction: Instruction, memo
             value = _read(t, state, operand, width)
             if operand in accessed:
                 loaded = memory(t, state.accesses + loads, value, width // 8)
-                loads, value = (*loads, Access(Kind.LOAD, value, loaded)), loaded
+                loads, value = (*loads, Access(Kind.LOAD, value, loaded, register_term(t, state, RSP))), loaded
             operands.append(value)
     effect = form.semantics(t, *operands, *(flag_term(t, state, name) for name in form.reads))
     may_be_undefined = {name for name, output in effect.flags.items() if output.defined is not None}
@@ -212,7 +212,7 @@ class _Writer:
         value = (
             output.value if defined is self.t.const(1, 1) else self.t.ite(defined, output.value, self._undefined(output.value.bv_width()))
         )
-        self.access(Access(Kind.STORE, address, value))
+        self.access(Access(Kind.STORE, address, value, register_term(self.t, self.state, RSP)))
 
     def access(self, *more: Access) -> None:
         self.state = replace(self.state, accesses=(*self.state.accesses, *more))
