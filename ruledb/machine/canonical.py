@@ -192,7 +192,7 @@ def example_families(instructions: Sequence[Instruction]) -> tuple[int, ...]:
     """A hardware family for each canonical register of *instructions*, those with a high byte and no REX prefix first."""
     names = families_in(instructions)
     free = [f for f in _EXAMPLE if f not in names]
-    return tuple(free[: max((f - VIRTUAL + 1 for f in names), default=0)])
+    return tuple(free[: max((f - VIRTUAL + 1 for f in names if f >= VIRTUAL), default=0)])
 
 
 def immediate_bits(instruction: Instruction) -> int:
