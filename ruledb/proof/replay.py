@@ -15,7 +15,7 @@ from ruledb.machine.codec import CodecError, encode
 from ruledb.machine.constant import symbols_in
 from ruledb.machine.instruction import Instruction, Label, Mem
 from ruledb.machine.policy import STRICT, Conditions
-from ruledb.machine.registers import EFFECTS, FLAGS, N_HARDWARE, RSP, VIRTUAL
+from ruledb.machine.registers import EFFECTS, FAULTS, FLAGS, N_HARDWARE, RSP, VIRTUAL
 from ruledb.machine.states import Words, directed_states
 from ruledb.proof.differing import differing, hardware_mask, packed_flags, rflags_of
 from ruledb.proof.memory_states import content, pointer_rows
@@ -149,7 +149,7 @@ def replay_counterexample(
     families = example_families((*pattern, *replacement))
     row = example_row(example, families)
     constants = [example.inputs.get(f"c{i}", 1) for i in range(len(domains(pattern)))]
-    mask = hardware_mask(example.locations, families)
+    mask = hardware_mask(example.locations, families) | FAULTS  # what faults never gets to where the example differs
     try:
         if not needs_memory(pattern, replacement):
             left, right = (oracle.run(_code(side, families, constants), row[None]) for side in (pattern, replacement))
