@@ -14,7 +14,7 @@ from pysmt.fnode import FNode
 
 from ruledb.machine.policy import Conditions
 from ruledb.machine.registers import RSP
-from ruledb.semantics.memory import Access, Kind, displaced, distance
+from ruledb.semantics.memory import Access, Kind, displaced, distance, summands
 from ruledb.semantics.terms import Terms
 
 __all__ = ["Elided", "Own", "Plan", "Role", "Shared", "below_stack", "covers", "describe", "plans"]
@@ -46,10 +46,15 @@ Role = Shared | Elided | Own
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The roles of all accesses of pattern and replacement, in order."""
+    """
+    The roles of all accesses of pattern and replacement, in order.
+
+    *doubtful*: numbers of the replacement's accesses of which the solver must say that they lie below rsp only where the pattern's do.
+    """
 
     left: tuple[Role, ...] = ()
     right: tuple[Role, ...] = ()
+    doubtful: tuple[int, ...] = ()
 
 
 _MOST = 16
@@ -68,8 +73,9 @@ def plans(t: Terms, left: Sequence[Access], right: Sequence[Access], conditions:
     common = [i for i, space in enumerate(one) if space in _COMMON]
     counterparts = [i for i, space in enumerate(other) if space in _COMMON]
     right_roles = _numbered(other, counterparts)
+    doubtful = tuple(i for i, a in enumerate(right) if _is_doubtful(t, a))
     found = (
-        Plan(tuple(elided.get(i, role) for i, role in enumerate(_numbered(one, kept))), right_roles)
+        Plan(tuple(elided.get(i, role) for i, role in enumerate(_numbered(one, kept))), right_roles, doubtful)
         for kept in combinations(common, len(counterparts))
         if [left[i].shape for i in kept] == [right[i].shape for i in counterparts]
         for elided in _elisions(left, one, common, kept)
@@ -100,6 +106,13 @@ def _below_ranges(accesses: Sequence[Access]) -> list[tuple[FNode | None, int, i
     return found
 
 
+def _is_doubtful(t: Terms, access: Access) -> bool:
+    """Whether an address depends on rsp, and its terms do not tell on which side of rsp it lies."""
+    if access.address is None or access.sp is None or f"r{RSP}" not in t.names(access.address):
+        return False
+    return distance(access.address, access.sp) is None
+
+
 _COMMON = ("shared", "slot")
 
 
@@ -115,7 +128,8 @@ class _Spaces:
         every = [a for side in sides for a in side]
         # A division may trap between two accesses: then their order shows.
         self._is_strict = any(a.kind is Kind.DIVISION for a in every)
-        self._has_below = not any(self._is_unclear(a, frozenset({RSP})) or self._straddles(a) for a in every)
+        from_rsp = [a for a in every if a.address is not None and f"r{RSP}" in t.names(a.address)]
+        self._has_below = all(self._is_fixed(a) and not self._straddles(a) for a in from_rsp)
         self._has_own = not any(self._is_unclear(a, conditions.frame) for a in every)
 
     def of(self, access: Access) -> str:
@@ -135,19 +149,29 @@ class _Spaces:
         return "shared"
 
     def _base(self, access: Access) -> int | None:
-        """The family whose value at the start, plus a constant, is the address."""
+        """The family whose value at the start, plus constants, is the address."""
         assert access.address is not None
-        base, _ = displaced(access.address)
+        varying = [s for s in summands(access.address) if not s.is_bv_constant() and any(n[0] != "c" for n in self._t.names(s))]
+        base = varying[0] if len(varying) == 1 else None
+        while base is not None and base.is_bv_sub() and base.arg(1).is_bv_constant():
+            base = base.arg(0)
         name = base.symbol_name() if base is not None and base.is_symbol() else ""
         return int(name[1:]) if name[:1] == "r" and name[1:].isdigit() else None
 
     def _below(self, access: Access) -> int:
         """Bytes of the access that lie in the private ones below rsp."""
-        if access.address is None or self._base(access) != RSP:
+        if access.address is None or self._base(access) != RSP or not self._is_fixed(access):
             return 0
         _, offset = displaced(access.address)
         start = offset - (1 << 64) if offset >> 63 else offset
         return max(0, min(start + access.n_bytes, 0) - max(start, -self._conditions.private_bytes))
+
+    @staticmethod
+    def _is_fixed(access: Access) -> bool:
+        """Whether the address is a term plus a number, without symbolic constants."""
+        assert access.address is not None
+        base, _ = displaced(access.address)
+        return base is None or base.is_symbol()
 
     def _straddles(self, access: Access) -> bool:
         return self._below(access) not in (0, access.n_bytes)

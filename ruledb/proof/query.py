@@ -190,6 +190,22 @@ def _faults(t: Terms, left: Sequence[Access], right: Sequence[Access], plan: Pla
                 yield m.And([m.Equals(o, t.const(1, 1)) for o in outside])
 
 
+def _falls_below(t: Terms, left: Sequence[Access], right: Sequence[Access], plan: Plan) -> Iterator[FNode]:
+    """Where a doubtful access of the replacement lies below rsp, and none of the pattern that covers it does."""
+    m, yes = t.manager, t.const(1, 1)
+    for access in (right[i] for i in plan.doubtful):
+        wide = [a for a in left if a.address is not None and a.n_bytes >= access.n_bytes]
+        alike = [t.and_(covers(t, a, access), _is_below(t, a)) for a in wide]
+        yield m.And(m.Equals(_is_below(t, access), yes), *(m.Not(m.Equals(c, yes)) for c in alike))
+
+
+def _is_below(t: Terms, access: Access) -> FNode:
+    """Whether an access starts below rsp as it is at that time (BV1)."""
+    assert access.address is not None
+    assert access.sp is not None
+    return t.sign(t.sub(access.address, access.sp))
+
+
 def _outside(t: Terms, address: FNode, access: Access) -> FNode:
     assert access.address is not None
     known = distance(address, access.address)
@@ -258,7 +274,8 @@ def build(
     if left.accesses or right.accesses:
         accesses, values = _trace_differs(t, left.accesses, right.accesses, plan)
         by_location[ACCESSES] = m.Or(accesses)
-        by_location[FAULTS] = m.Or(list(_faults(t, left.accesses, right.accesses, plan)))
+        sides = left.accesses, right.accesses, plan
+        by_location[FAULTS] = m.Or([*_faults(t, *sides), *_falls_below(t, *sides)])
         if is_memory_live:
             by_location[MEMORY] = m.Or([*values, *_content_differs(t, left.accesses, right.accesses, plan, spaces, dead)])
     always = m.And([*_limits(t, pattern), *left_equations, *right_equations, *spaces.constraints()])

@@ -12,7 +12,7 @@ from pysmt.fnode import FNode
 
 from ruledb.semantics.terms import Terms
 
-__all__ = ["Access", "Kind", "LoadModel", "displaced", "distance", "free_loads"]
+__all__ = ["Access", "Kind", "LoadModel", "displaced", "distance", "free_loads", "summands"]
 
 
 class Kind(Enum):
@@ -82,3 +82,11 @@ def distance(a: FNode, b: FNode) -> int | None:
     """The difference a - b modulo 2**64, where the terms alone decide it."""
     (base, one), (other, two) = displaced(a), displaced(b)
     return (one - two) % (1 << 64) if base is other else None
+
+
+def summands(address: FNode) -> list[FNode]:
+    """The terms whose sum *address* is; a difference is one of them."""
+    if not address.is_bv_add():
+        return [address]
+    first, second = address.args()
+    return [*summands(first), *summands(second)]

@@ -9,7 +9,7 @@ from evaluator import Evaluator
 from form_list import Case
 from pysmt.environment import Environment
 
-from ruledb.machine.registers import FLAGS, Register
+from ruledb.machine.registers import FLAGS, RAX, Register
 from ruledb.proof.oracle import RFLAGS, STATUS_BITS, Oracle, flag_column
 from ruledb.semantics.forms import bind
 from ruledb.semantics.symbolic import initial_state, run
@@ -168,7 +168,8 @@ def _wrong_definedness(text, key, condition, unknown, evaluate) -> list[Mismatch
 WRONG_IN_THE_EMULATOR = {"bzhi": "result flags", "bextr": "result flags", "blsi": "CF", "pdep": "upper half"}
 """
 What unicorn 2.1.4 computes otherwise than the manual and the processor do: bzhi and bextr mask one bit too few, blsi inverts CF,
-and pdep leaves bits above a 32-bit result. The processor alone can tell whether the terms are right.
+and pdep leaves bits above a 32-bit result. The processor alone can tell whether the terms are right. (A 32-bit cmpxchg that exchanges
+memory clears the upper half of rax besides.)
 """
 
 
@@ -187,6 +188,8 @@ def _emulator_differences(sequence: Sequence[Case], states: np.ndarray) -> dict[
         found: dict[int | str, np.ndarray] = dict.fromkeys([f for f in FLAGS if "flags" in what or f == what], ones)
         found |= {target.family: ones} if "result" in what else {}
         return found | ({target.family: ones << _U(32)} if "half" in what and target.width == 32 else {})
+    if instruction.mnemonic == "cmpxchg" and instruction.operands[0].width == 32:
+        return {RAX: ones << _U(32)}
     if instruction.mnemonic not in ("bsf", "bsr") or instruction.operands[0].width != 32:
         return {}
     dst, src = instruction.operands

@@ -8,7 +8,8 @@ from evaluator import Evaluator
 from form_list import Case
 from pysmt.environment import Environment
 
-from ruledb.machine.registers import FLAGS
+from ruledb.machine.instruction import registers_of
+from ruledb.machine.registers import FLAGS, RAX
 from ruledb.proof.memory_states import content, pointer_rows
 from ruledb.proof.oracle import PAGE_BYTES, Oracle, flag_column
 from ruledb.semantics.memory import Kind, free_loads
@@ -33,7 +34,20 @@ def states_in_memory(case: Case, n: int, seed: int = 1) -> np.ndarray:
     """Edge values and random ones, with pointers that overlap, cross pages, or lie far apart."""
     edges = directed_states(case)
     picked = edges[np.random.default_rng(seed).integers(0, len(edges), n // 2)]
-    return pointer_rows(np.concatenate([picked, random_states(n - n // 2, seed)]), [case.instruction])
+    rows = pointer_rows(np.concatenate([picked, random_states(n - n // 2, seed)]), [case.instruction])
+    if case.instruction.mnemonic == "cmpxchg":
+        _let_half_exchange(case, rows)
+    return rows
+
+
+def _let_half_exchange(case: Case, rows: np.ndarray) -> None:
+    """In every other row the accumulator is what memory holds."""
+    meaning = _Meaning(case, rows, content(1, {}))
+    target = case.instruction.operands[0]
+    loaded = meaning.inputs[f"load0_{target.width}"]
+    keep = _U((1 << 64) - (1 << target.width))
+    if RAX not in (r.family for r in registers_of(target)):
+        rows[::2, RAX] = rows[::2, RAX] & keep | loaded[::2]
 
 
 def _bytes(page, address: int, n: int) -> bytes:

@@ -15,7 +15,7 @@ _NARROW = {"rax": ("al", "ax", "eax"), "rcx": ("cl", "cx", "ecx"), "rdx": ("dl",
 _ADDRESSES = ("[rdi]", "[rdi+2]", "[rsi]", "[rsi+rax]", "[rbp-8]", "[rbp-6]", "[rsp+8]")
 _PLAIN = ("mov {r}, {s}", "lea {r}, [{s}+8]", "add {r}, {s}", "push {r}", "pop {r}", "xor {n}, {n}", "mov {r}, 5")
 _LOADS = ("mov {n}, {m}", "add {n}, {m}", "cmp {n}, {m}", "cmove {w}, {m}")
-_STORES = ("mov {m}, {n}", "or {m}, {n}", "xadd {m}, {n}", "cmpxchg {m}, {n}")
+_STORES = ("mov {m}, {n}", "or {m}, {n}", "xadd {m}, {n}", "cmpxchg {m}, {r}")
 
 
 def _instruction(rng: random.Random) -> str:

@@ -175,6 +175,32 @@ def test_a_replacement_needs_a_processor_that_is_there(prover, left, right, marc
     assert isinstance(verdict(prover, left, right, "eax ecx", march=march), kind)
 
 
+_LOWERED = "sub rsp, 8; mov qword ptr [rsp+c0], r0; lea rsp, [rsp+8]", "mov qword ptr [rsp+(c0 + -8)], r0"
+
+
+def test_symbolic_offsets_from_the_stack_pointer(prover):
+    """Offsets add up whatever they are, but what the pattern has above rsp stays there for all of them."""
+    folded = prover.prove(seq("lea r0, [rsp+c0]; mov r1, qword ptr [r0+c1]"), seq("mov r1, qword ptr [rsp+(c0 + c1)]"), mask("r1"))
+    assert isinstance(folded, Proved)
+    lowered = prover.prove(*map(seq, _LOWERED), 0)
+    assert isinstance(lowered, Refuted)
+    assert lowered.counterexample is None
+    higher = "sub rsp, 8; mov qword ptr [rsp+(c0 + 8)], r0; lea rsp, [rsp+8]"
+    assert isinstance(prover.prove(seq("mov qword ptr [rsp+c0], r0"), seq(higher), 0, scratch=mask("rsp")), Proved)
+
+
+def test_a_symbolic_offset_may_reach_what_was_pushed(prover):
+    """Where an offset from rsp is a symbol, nothing is known to be private below rsp."""
+    sides = "push r0; mov r1, qword ptr [rsp+c0]; pop r2", "mov r2, r0; mov r1, qword ptr [rsp+(c0 + -8)]"
+    assert isinstance(prover.prove(*map(seq, sides), mask("r1 r2"), conditions=read_conditions("strict", BELOW)), Refuted)
+
+
+def test_without_the_check_of_offsets_something_wrong_is_proved(monkeypatch):
+    """The solver alone keeps a symbolic offset from leading below rsp."""
+    monkeypatch.setattr(query_module, "_falls_below", lambda *_: iter(()))
+    assert isinstance(Prover((5000,), FIRST, None).prove(*map(seq, _LOWERED), 0), Proved)
+
+
 # Mutants: for every condition there is a claim whose verdict depends on it.
 
 
