@@ -127,7 +127,7 @@ class _Spaces:
         self._t, self._conditions = t, conditions
         every = [a for side in sides for a in side]
         # A division may trap between two accesses: then their order shows.
-        self._is_strict = any(a.kind is Kind.DIVISION for a in every)
+        self._is_strict = any(a.address is None for a in every)
         from_rsp = [a for a in every if a.address is not None and f"r{RSP}" in t.names(a.address)]
         self._has_below = all(self._is_fixed(a) and not self._straddles(a) for a in from_rsp)
         self._has_own = not any(self._is_unclear(a, conditions.frame) for a in every)
@@ -195,7 +195,7 @@ def _sources(accesses: Sequence[Access], spaces: Sequence[str], common: Sequence
     """Accesses that may make access *i* needless, nearest first."""
     access = accesses[i]
     match access.kind:
-        case Kind.DIVISION:
+        case Kind.DIVISION | Kind.SIGNED_DIVISION:
             yield from (j for j in reversed(common) if j < i and accesses[j].shape == access.shape)
         case Kind.LOAD if spaces[i] == "slot":
             for j in reversed([j for j in common if j < i]):

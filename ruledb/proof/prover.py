@@ -23,8 +23,8 @@ from ruledb.proof.admission import doubtful, foreign_writes, refusal, written_fa
 from ruledb.proof.examples import crosses_page, is_tame
 from ruledb.proof.query import Query, build, query_digest
 from ruledb.proof.solvers import Answer, Sat, Unknown, Unsat, ask, new_environment, solver_version
-from ruledb.semantics.memory import Access, free_loads
-from ruledb.semantics.symbolic import State, run
+from ruledb.semantics.memory import Access, distance, free_loads
+from ruledb.semantics.symbolic import State, register_term, run
 from ruledb.semantics.terms import Terms
 
 __all__ = [
@@ -190,17 +190,23 @@ class Prover:
         query = self._query(claims[0], self.first)
         return query, sum(bit for bit in query.by_location if bit & (required | _ALWAYS))
 
-    def _accesses(self, side: Sequence[Instruction]) -> tuple[Access, ...]:
-        return run(Terms(self._environment), side, State(), memory=free_loads).accesses
+    def _accesses(self, side: Sequence[Instruction]) -> tuple[tuple[Access, ...], bool]:
+        """The accesses of a side, and whether rsp is known to end no lower than it starts."""
+        t = Terms(self._environment)
+        state = run(t, side, State(), memory=free_loads)
+        rise = distance(register_term(t, state, RSP), register_term(t, State(), RSP))
+        return state.accesses, rise is not None and rise >> 63 == 0
 
     def _claims(
         self, pattern: Sequence[Instruction], replacement: Sequence[Instruction], conditions: Conditions, *, is_memory_live: bool
     ) -> tuple[list[_Claim], str]:
         """Claims of which one must hold, and what both sides access; "" where neither accesses anything."""
-        left, right = self._accesses(pattern), self._accesses(replacement)
+        (left, is_popped), (right, _) = self._accesses(pattern), self._accesses(replacement)
         sides = tuple(pattern), tuple(replacement)
         if not left and not right:
             return [_Claim(*sides)], ""
+        if not is_popped:  # what the window leaves on the stack is not below it
+            conditions = replace(conditions, private_bytes=0, dead_bytes=0)
         is_dead = conditions.dead_bytes >= conditions.private_bytes
         dead = frozenset({"below"}) if is_dead else frozenset()
         if below_stack(left, right):

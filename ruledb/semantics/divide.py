@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from pysmt.fnode import FNode
 
-from ruledb.semantics.terms import Effect, Output, Terms
+from ruledb.semantics.terms import Division, Effect, Output, Terms
 
 __all__ = ["div", "div_byte", "idiv", "idiv_byte"]
 
@@ -37,23 +37,23 @@ def div(t: Terms, divisor: FNode, high: FNode, low: FNode) -> Effect:
     """The data register ← remainder and the accumulator ← quotient of high:low by the divisor, unsigned. SDM vol. 2A, DIV."""
     dividend = t.concat(high, low)
     results = tuple(map(Output, _unsigned(t, dividend, divisor)))
-    return Effect(results, _undefined(t), division=t.concat(dividend, divisor))
+    return Effect(results, _undefined(t), division=Division(t.concat(dividend, divisor), is_signed=False))
 
 
 def idiv(t: Terms, divisor: FNode, high: FNode, low: FNode) -> Effect:
     """As `div`, signed; the quotient is truncated towards 0. SDM vol. 2A, IDIV."""
     dividend = t.concat(high, low)
     results = tuple(map(Output, _signed(t, dividend, divisor)))
-    return Effect(results, _undefined(t), division=t.concat(dividend, divisor))
+    return Effect(results, _undefined(t), division=Division(t.concat(dividend, divisor), is_signed=True))
 
 
 def div_byte(t: Terms, divisor: FNode, dividend: FNode) -> Effect:
     """AH ← remainder and al ← quotient of ax by the divisor, unsigned. SDM vol. 2A, DIV."""
     result = Output(t.concat(*_unsigned(t, dividend, divisor)))
-    return Effect((result,), _undefined(t), division=t.concat(dividend, divisor))
+    return Effect((result,), _undefined(t), division=Division(t.concat(dividend, divisor), is_signed=False))
 
 
 def idiv_byte(t: Terms, divisor: FNode, dividend: FNode) -> Effect:
     """As `div_byte`, signed. SDM vol. 2A, IDIV."""
     result = Output(t.concat(*_signed(t, dividend, divisor)))
-    return Effect((result,), _undefined(t), division=t.concat(dividend, divisor))
+    return Effect((result,), _undefined(t), division=Division(t.concat(dividend, divisor), is_signed=True))

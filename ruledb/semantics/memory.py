@@ -16,11 +16,12 @@ __all__ = ["Access", "Kind", "LoadModel", "displaced", "distance", "free_loads",
 
 
 class Kind(Enum):
-    """What an access is. A division is none, but it has its place among them: it may trap."""
+    """What an access is. Divisions are none, but have their place among them: they may trap, signed ones in other cases."""
 
     LOAD = "load"
     STORE = "store"
     DIVISION = "division"
+    SIGNED_DIVISION = "signed division"
 
 
 @dataclass(frozen=True, slots=True)

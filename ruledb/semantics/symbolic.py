@@ -139,7 +139,8 @@ def _effect(t: Terms, state: State, bound: Bound, instruction: Instruction, memo
     if effect.flags.keys() != form.writes or not may_be_undefined <= form.undefined or len(effect.results) != len(_written(bound)):
         raise AssertionError(f"{instruction}: the effect and the form's line differ in what they write or leave undefined")
     if effect.division is not None:
-        loads = (*loads, Access(Kind.DIVISION, None, effect.division))
+        kind = Kind.SIGNED_DIVISION if effect.division.is_signed else Kind.DIVISION
+        loads = (*loads, Access(kind, None, effect.division.operands))
     return effect, loads
 
 
@@ -252,6 +253,8 @@ def run(
     for instruction in instructions:
         bound = bind(instruction)
         before = writer.state
+        if before.taken is not None:
+            raise UnmodelledForm(f"{instruction}: behind a jump; a jump is modelled at a window's end only")
         effect, accesses = _effect(t, before, bound, instruction, memory or free_loads)
         stores = [o for o in _written(bound) if isinstance(o, Mem)]
         if memory is None and (accesses or stores or effect.taken is not None):

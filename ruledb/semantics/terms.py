@@ -13,7 +13,7 @@ from pysmt.fnode import FNode
 from pysmt.operators import BV_COMP
 from pysmt.typing import BVType
 
-__all__ = ["Effect", "Output", "Terms"]
+__all__ = ["Division", "Effect", "Output", "Terms"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +33,24 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
+class Division:
+    """What decides whether a division traps: dividend and divisor side by side, and how they are read."""
+
+    operands: FNode
+    is_signed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Effect:
     """
     What one instruction does: an output per written operand, in operand order, and per written flag (``CF`` …).
 
-    *division* holds dividend and divisor of what may trap, side by side; *taken* (BV1) is whether a jump goes to its target.
+    *division* is what may trap; *taken* (BV1) is whether a jump goes to its target.
     """
 
     results: tuple[Output, ...] = ()
     flags: Mapping[str, Output] = field(default_factory=dict)
-    division: FNode | None = None
+    division: Division | None = None
     taken: FNode | None = None
 
 

@@ -112,8 +112,8 @@ def compare_in_memory(oracle: Oracle, case: Case, states: np.ndarray) -> list[Di
             if by_terms != by_oracle:
                 found.append(Difference(case.text, what, by_terms, by_oracle, " ".join(f"{int(x):x}" for x in state)))
 
-        divisions = [values[row] for a, _, (values, _) in trace if a.kind is Kind.DIVISION]
-        bits = [a.value.bv_width() for a, _, _ in trace if a.kind is Kind.DIVISION]
+        divisions = [values[row] for a, _, (values, _) in trace if a.address is None]
+        bits = [a.value.bv_width() for a, _, _ in trace if a.address is None]
         traps = any(_traps(case, d, n) for d, n in zip(divisions, bits, strict=True))
         note("trap", traps, bool(actual.fault))
         if actual.fault or traps:

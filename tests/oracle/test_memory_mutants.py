@@ -34,9 +34,9 @@ def _stored(change):
     return _patched(symbolic._Writer, "access", access)
 
 
-def _lost(kind):
-    """Accesses of one kind are not recorded."""
-    return _patched(symbolic._Writer, "access", lambda self, *more: _ACCESS(self, *(a for a in more if a.kind is not kind)))
+def _lost(*kinds):
+    """Accesses of some kinds are not recorded."""
+    return _patched(symbolic._Writer, "access", lambda self, *more: _ACCESS(self, *(a for a in more if a.kind not in kinds)))
 
 
 def _swapped(t, access):
@@ -84,7 +84,7 @@ MUTANTS = [
     Mutant("div: signed", "div", _patched(divide, "_unsigned", divide._signed)),
     Mutant("idiv: unsigned", "idiv", _patched(divide, "_signed", divide._unsigned)),
     Mutant("div: halves exchanged", "div idiv", _patched(divide, "_halves", lambda t, a, b, q, r: _HALVES(t, a, b, r, q))),
-    Mutant("div: never traps", "div idiv", _lost(Kind.DIVISION)),
+    Mutant("div: never traps", "div idiv", _lost(Kind.DIVISION, Kind.SIGNED_DIVISION)),
     Mutant("jump: inverted", "jne jl jbe", _in_table(lambda f: lambda t, *flags: Effect(taken=t.not_(f(t, *flags).taken)))),
     Mutant("jump: never", "jo ja jp", _in_table(lambda f: jump(lambda t, *_: t.const(0, 1)))),
 ]  # fmt: skip

@@ -98,6 +98,10 @@ FORBIDDEN = [
     ("mov edx, 0; mov eax, 1", "mov edx, 0; mov eax, 1; div ecx; mov edx, 0; mov eax, 1", "rax rdx", "plain", (), False),
     ("div ecx; div ecx", "div ecx", "-", "strict", (), False),
     ("mov [rdi], eax; div ecx", "div ecx; mov [rdi], esi", "-", "plain", (), None),
+    ("div ecx", "idiv ecx", "-", "strict", (), None),
+    ("div ecx; idiv ecx", "div ecx", "-", "strict", (), None),
+    ("push rax; mov ecx, [rbx]", "lea rsp, [rsp-8]; mov ecx, [rbx]", "rcx", "strict", BELOW, None),
+    ("push rax; push rcx; pop rdx", "push rcx; mov rdx, rcx", "rdx", "strict", ("private(rsp-16)", "dead(rsp-16)"), None),
     ("sub eax, ecx; test eax, eax; jne L", "sub eax, ecx; je L", "rax", "strict", (), False),
     ("test eax, eax; jne L", "test eax, eax; jne M", "rax", "strict", (), None),
     ("test eax, eax; jne L", "test eax, eax", "rax", "strict", (), None),
@@ -327,6 +331,19 @@ def _dead_without_saying(patch):
     return "push rax; pop rdx", "mov rdx, rax", "rdx", "strict", BELOW[:1]
 
 
+def _left_on_the_stack(patch):
+    """What a window leaves on the stack is below it."""
+    real = Prover._accesses
+    patch.setattr(Prover, "_accesses", lambda self, side: (real(self, side)[0], True))
+    return "push rax; mov ecx, [rbx]", "lea rsp, [rsp-8]; mov ecx, [rbx]", "rcx", "strict", BELOW
+
+
+def _signs_of_divisions(patch):
+    """Divisions of signed and of unsigned numbers trap alike."""
+    patch.setattr(accesses_module.Access, "shape", property(lambda a: (a.address is None, a.n_bytes)))
+    return "div ecx", "idiv ecx", "-", "strict", ()
+
+
 def _straddling(patch):
     """An access that lies half below rsp is no trouble."""
     patch.setattr(accesses_module._Spaces, "_straddles", lambda *_: False)
@@ -358,7 +375,7 @@ def _divisions_free(patch):
 
     def run(*args, **options):
         state = real(*args, **options)
-        return symbolic.replace(state, accesses=tuple(a for a in state.accesses if a.kind is not Kind.DIVISION))
+        return symbolic.replace(state, accesses=tuple(a for a in state.accesses if a.address is not None))
 
     patch.setattr(prover_module, "run", run)
     patch.setattr(query_module, "run", run)
@@ -388,7 +405,7 @@ def _level_unchecked(patch):
 MISTAKES = [
     _addresses_unchecked, _values_unchecked, _shapes_unchecked, _loads_remembered, _footprint_unchecked, _content_unchecked, _aliasing_lost,
     _byte_order, _store_order, _cover_unchecked, _loads_between, _stores_between, _stack_for_all, _indexes_into_slots, _below_rsp,
-    _dead_without_saying, _straddling, _stack_pointer_free, _jump_unchecked, _target_unchecked, _divisions_free, _operands_of_divisions,
+    _dead_without_saying, _left_on_the_stack, _signs_of_divisions, _straddling, _stack_pointer_free, _jump_unchecked, _target_unchecked, _divisions_free, _operands_of_divisions,
     _image_known, _level_unchecked,
 ]  # fmt: skip
 

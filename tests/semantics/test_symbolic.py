@@ -271,6 +271,23 @@ def test_stack_operands_are_addressed_as_the_manual_says(t, text, address):
     assert distance(store.address, t.symbol("r4", 64)) == address % (1 << 64)
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("div ecx", Kind.DIVISION), ("div bl", Kind.DIVISION), ("idiv ecx", Kind.SIGNED_DIVISION), ("idiv bl", Kind.SIGNED_DIVISION)],
+)
+def test_divisions_tell_their_sign(t, text, kind):
+    """Signed and unsigned divisions trap in different cases, and so are different events."""
+    assert [a.kind for a in _run(t, text, memory=free_loads).accesses] == [kind]
+
+
+def test_nothing_runs_behind_a_jump(t):
+    """A jump that does not close the window is refused, also where the window is run piece by piece."""
+    with pytest.raises(UnmodelledForm, match="behind a jump"):
+        _run(t, "jne L; mov eax, 1", memory=free_loads)
+    with pytest.raises(UnmodelledForm, match="behind a jump"):
+        run(t, parse_sequence("mov eax, 1"), _run(t, "jne L", memory=free_loads))
+
+
 def test_what_is_popped_into_the_stack_pointer_stays(t):
     """`pop rsp` leaves what it loaded, `push rsp` stores what rsp was; xadd of a register with itself leaves the sum."""
     assert _run(t, "pop rsp", memory=free_loads).registers[4] is t.symbol("load0_64", 64)
