@@ -139,7 +139,7 @@ def _known(store: Store, goal: Goal, cost: str, march: str) -> tuple[Rule, tuple
             continue
         constants = [c for c in canonical.constants if isinstance(c, int)]
         for rule in store.rules_for(canonical.text):
-            is_wrong_level = not LEVELS[rule.march] <= LEVELS[march]
+            is_wrong_level = not LEVELS.get(rule.march, frozenset({rule.march})) <= LEVELS[march]
             if is_wrong_level or to_canonical_mask(goal.live, canonical, rule.touched) & ~rule.preserves:
                 continue
             try:
@@ -273,7 +273,10 @@ def _prove_again(task: tuple[dict[str, Any], tuple[tuple[str, str], tuple[str, s
     data, opinions = task
     rule = rule_from_json(data)
     prover = Prover((1000, 20000), *opinions)
-    conditions = read_conditions(rule.policy, rule.assumes)
+    try:
+        conditions = read_conditions(rule.policy, rule.assumes)
+    except ValueError as problem:
+        return "refuted", f"{problem}"
     match prover.prove(rule.pattern, rule.replacement, rule.preserves, plausible=0, conditions=conditions, march=rule.march):
         case Proved():
             return "proved", ""

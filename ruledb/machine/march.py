@@ -25,5 +25,5 @@ says nothing about the processor. Compilers write ``rep bsf`` for any processor.
 
 
 def available(level: str, shown: frozenset[str]) -> frozenset[str]:
-    """The features of a processor of *level* that is known to have those of *shown*, too."""
-    return LEVELS[level] | shown
+    """The features of a processor of *level* (of an unknown one: the baseline) that is known to have those of *shown*, too."""
+    return LEVELS.get(level, LEVELS[BASELINE]) | shown

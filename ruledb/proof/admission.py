@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from ruledb.machine.instruction import Instruction, Label
-from ruledb.machine.march import BASELINE, LEVELS, SILENT, available
+from ruledb.machine.march import BASELINE, SILENT, available
 from ruledb.machine.registers import families_of, family_mask, mask_text
 from ruledb.semantics.forms import FORMS, features
 from ruledb.semantics.symbolic import reads_and_writes
@@ -37,7 +37,7 @@ def _needs(instructions: Sequence[Instruction]) -> frozenset[str]:
 
 def doubtful(pattern: Sequence[Instruction], march: str = BASELINE) -> str:
     """Why nobody knows what *pattern* means on a processor of level *march*; empty where it is known."""
-    silent = [i for i in pattern if i.mnemonic in SILENT and not _needs((i,)) <= LEVELS[march]]
+    silent = [i for i in pattern if i.mnemonic in SILENT and not _needs((i,)) <= available(march, frozenset())]
     return f"{silent[0]} is another instruction on some processors of level {march}; give --march x86-64-v3" if silent else ""
 
 

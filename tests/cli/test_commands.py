@@ -216,6 +216,21 @@ def test_verify_a_file(ruledb_json, tmp_path, solver):
     assert (code, answer["refuted"]) == (1, 2)
 
 
+_PUSH_POP = "push r0; mov r1d, dword ptr [r2+c0]; pop r3", "mov r3, r0; mov r1d, dword ptr [r2+c0]", "r0 r1 r2 r3"
+_RELOAD = "mov qword ptr [r0+c0], r1; mov r2, qword ptr [r0+c0]", "mov qword ptr [r0+c0], r1; mov r2, r1", "r0 r1 r2"
+_NO_STACK = {"policy": "strict", "assumes": ("private(rsp-8)", "dead(rsp-8)")}
+
+
+def test_verify_rules_about_memory(ruledb_json, tmp_path):
+    """A rule about memory holds under the policy and the assumptions in its text, and under no weaker ones."""
+    right = rule(*_PUSH_POP, **_NO_STACK), rule(*_RELOAD, policy="stack", assumes=("stack(r0)",))
+    code, answer = ruledb_json("verify", file_of(tmp_path / "right.rules", *right), "--jobs", "1")
+    assert (code, answer["proved"]) == (0, 2), answer
+    wrong = rule(*_PUSH_POP, policy="strict"), rule(*_RELOAD, policy="stack"), rule(*_RELOAD, policy="lax")
+    code, answer = ruledb_json("verify", file_of(tmp_path / "wrong.rules", *wrong), "--jobs", "1")
+    assert (code, answer["refuted"]) == (1, 3), answer
+
+
 def test_verify_the_database(ruledb_json, filled, monkeypatch):
     """Without a file the database's rules are proved; those of another meaning are reported as stale."""
     code, answer = ruledb_json("verify", "--jobs", "1")
