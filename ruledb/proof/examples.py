@@ -5,6 +5,7 @@ from pysmt.fnode import FNode
 from ruledb.proof.memory import byte_at
 from ruledb.proof.query import Query
 from ruledb.semantics.memory import Access
+from ruledb.semantics.symbolic import IMAGE
 from ruledb.semantics.terms import Terms
 
 __all__ = ["FIRST_ADDRESS", "LAST_ADDRESS", "PAGE_BITS", "crosses_page", "is_tame"]
@@ -17,19 +18,24 @@ _LOW = (1 << 16, (1 << 28) - (1 << 16))
 """Where else they may lie: absolute addresses have 31 bits."""
 
 
+_HIGHEST_IMAGE = 1 << 24
+
+
 def is_tame(t: Terms, query: Query) -> FNode:
-    """The formula: every access lies in user space, away from the emulator's own pages."""
+    """The formula: every access lies in user space, away from the emulator's own pages, and the program in what 31 bits address."""
     m = t.manager
+    image = [s for s in query.symbols if s.symbol_name() == IMAGE]
 
     def between(address: FNode, first: int, last: int) -> FNode:
         return m.BVULT(t.sub(address, t.const(first, 64)), t.const(last - first, 64))
 
     return m.And(
-        [
+        *(m.BVULT(s, t.const(_HIGHEST_IMAGE, 64)) for s in image),
+        *(
             m.Or(between(a.address, FIRST_ADDRESS, LAST_ADDRESS), between(a.address, *_LOW))
             for a in (*query.left, *query.right)
             if a.address is not None
-        ]
+        ),
     )
 
 

@@ -24,7 +24,7 @@ from ruledb.proof.examples import crosses_page, is_tame
 from ruledb.proof.query import Query, build, query_digest
 from ruledb.proof.solvers import Answer, Sat, Unknown, Unsat, ask, new_environment, solver_version
 from ruledb.semantics.memory import Access, distance, free_loads
-from ruledb.semantics.symbolic import State, register_term, run
+from ruledb.semantics.symbolic import IMAGE, State, register_term, run
 from ruledb.semantics.terms import Terms
 
 __all__ = [
@@ -142,6 +142,7 @@ class Prover:
         conditions: Conditions = STRICT,
         march: str = BASELINE,
         is_memory_live: bool = True,
+        wants_state: bool = True,
     ) -> Verdict:
         """
         Whether *replacement* may stand for *pattern* where *required* is live, and what else it preserves.
@@ -154,6 +155,7 @@ class Prover:
             conditions: What may be assumed of memory.
             march: The level of the processor; what the pattern needs, it has besides.
             is_memory_live: Whether stored bytes must agree.
+            wants_state: Whether a refutation about memory is worth more queries, for a state that shows it.
 
         Raises:
             UnmodelledForm: An instruction has no semantics.
@@ -170,7 +172,9 @@ class Prover:
             if isinstance(found, Proved):
                 return found
             verdict = verdict if isinstance(verdict, Undecided) else found
-        if isinstance(verdict, Refuted) and why:
+        if isinstance(verdict, Refuted) and (why or _has_image(verdict)):
+            if not wants_state:  # what loads of the common trace return is an input that no state of memory has
+                return Refuted(None, verdict.reason, verdict.ms)
             return self._shown(pattern, replacement, required, conditions, verdict, is_memory_live=is_memory_live)
         return verdict
 
@@ -333,6 +337,11 @@ class Prover:
     def _proof(self, query: Query, mask: int, opinion: tuple[str, str]) -> Proof:
         encoding, solver = opinion
         return Proof(encoding, solver, solver_version(solver), max(self.limits_ms), query_digest(query, mask))
+
+
+def _has_image(verdict: Refuted) -> bool:
+    """Whether the state of a refutation says where the program is loaded, which an emulator cannot always follow."""
+    return verdict.counterexample is not None and IMAGE in verdict.counterexample.inputs
 
 
 def _read(query: Query, answer: Sat, mask: int) -> tuple[int, Counterexample]:

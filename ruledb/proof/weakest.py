@@ -44,16 +44,22 @@ def _pushed_bytes(pattern: Sequence[Instruction]) -> int:
 
 
 def prove_weakest(
-    prover: Prover, pattern: Sequence[Instruction], replacement: Sequence[Instruction], required: int, *, plausible: int = -1
+    prover: Prover,
+    pattern: Sequence[Instruction],
+    replacement: Sequence[Instruction],
+    required: int,
+    *,
+    plausible: int = -1,
+    wants_state: bool = False,
 ) -> tuple[Conditions, Verdict]:
     """
     The verdict under the first of `conditions_for` that proves the replacement; where none does, that under the strict policy.
 
-    A verdict that is left open under one of them is returned, so that it is stored as such.
+    A verdict that is left open under one of them is returned, so that it is stored as such. *wants_state* is as for `Prover.prove`.
     """
     verdicts = {}
     for conditions in conditions_for(pattern):
-        verdict = prover.prove(pattern, replacement, required, plausible=plausible, conditions=conditions)
+        verdict = prover.prove(pattern, replacement, required, plausible=plausible, conditions=conditions, wants_state=wants_state)
         if isinstance(verdict, Proved):
             return conditions, verdict
         verdicts[conditions] = verdict

@@ -13,6 +13,7 @@ from ruledb.proof import query as query_module
 from ruledb.proof.prover import FIRST, SECOND, Proved, Prover, Refuted, Undecided
 from ruledb.proof.replay import replay_counterexample, replay_rule
 from ruledb.semantics import symbolic
+from ruledb.semantics.forms import features
 from ruledb.semantics.memory import Kind
 from ruledb.semantics.terms import Terms
 
@@ -129,6 +130,15 @@ def test_what_a_policy_forbids_is_refuted(prover, oracle, left, right, live, pol
         assert found.by_policy == only_policy, found
     if found.counterexample is not None:
         assert replay_counterexample(oracle, window(left), window(right), found.counterexample).differing
+
+
+@pytest.mark.parametrize(("left", "right", "live", "policy", "assumes", "only_policy"), FORBIDDEN)
+def test_a_refutation_needs_no_state(prover, left, right, live, policy, assumes, only_policy):
+    """Who wants no state gets the same verdict, and never one that no memory has."""
+    found = verdict(prover, left, right, live, policy, assumes, wants_state=False)
+    assert isinstance(found, Refuted)
+    accesses = any("memory" in features(i) or "rip" in features(i) for i in (*window(left), *window(right)))
+    assert found.counterexample is None or not accesses
 
 
 def test_every_window_stands_for_itself(prover):
