@@ -12,6 +12,7 @@ from ruledb.proof import prover as prover_module
 from ruledb.proof import query as query_module
 from ruledb.proof.prover import FIRST, SECOND, Proved, Prover, Refuted, Undecided
 from ruledb.proof.replay import replay_counterexample, replay_rule
+from ruledb.proof.solvers import Sat, ask
 from ruledb.semantics import symbolic
 from ruledb.semantics.forms import features
 from ruledb.semantics.memory import Kind
@@ -155,6 +156,15 @@ def test_either_solver_on_either_encoding_proves(solver, encoding):
     alone = Prover((10_000,), (encoding, solver), None)
     for left, right, live, policy, assumes in ALLOWED:
         assert isinstance(verdict(alone, left, right, live, policy, assumes), Proved), (left, right)
+
+
+@pytest.mark.parametrize("opinion", [FIRST, SECOND])
+def test_no_proof_is_vacuous(opinion):
+    """What a query assumes of constants and of memory can be true: a proof is never one from a contradiction."""
+    alone = Prover((5000,), opinion, None)
+    for left, right, live, policy, assumes in ALLOWED:
+        query, _ = alone.query(window(left), window(right), mask(live), read_conditions(policy, assumes))
+        assert isinstance(ask(query.environment, query.always, [], opinion[1], 5000), Sat), (left, right)
 
 
 def test_two_accesses_take_no_longer_than_seconds(prover):
