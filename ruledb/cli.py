@@ -16,6 +16,8 @@ from rich.text import Text
 
 from ruledb import commands
 from ruledb.machine.elf import ElfError
+from ruledb.machine.march import LEVELS
+from ruledb.machine.policy import POLICIES
 from ruledb.machine.rulefile import RuleFileError
 from ruledb.request import RequestError
 from ruledb.store.database import DatabaseError, DatabaseFailure
@@ -58,7 +60,7 @@ def _one_of(option: str, value: str, allowed: tuple[str, ...]) -> str:
 
 
 def _march(value: str) -> str:
-    return _one_of("--march", value, ("x86-64", "x86-64-v2", "x86-64-v3"))
+    return _one_of("--march", value, tuple(LEVELS))
 
 
 def _text(asm: str) -> str:
@@ -147,12 +149,12 @@ def optimize(
     as_json: Json = False,
 ) -> None:
     """Find the cheapest equivalent of a window: from the database, else by searching now."""
-    del live_memory  # windows with memory are unsupported as yet
+    del live_memory  # windows with memory are not searched as yet
     _march(march)
     _one_of("--cost", cost, ("size", "time"))
     if not 0 <= timeout < 1e9:
         raise RequestError(f"--timeout {timeout}: expected seconds, 0 or more")
-    answer = commands.optimize(db, _text(asm), live_out, live_flags, scratch, cost, length, timeout, jobs)
+    answer = commands.optimize(db, _text(asm), live_out, live_flags, scratch, cost, length, timeout, jobs, march)
 
     def human() -> None:
         print(answer["status"] + (f": {answer['reason']}" if answer["reason"] else ""))
@@ -175,17 +177,23 @@ def check(
     live_flags: LiveFlags = None,
     live_memory: LiveMemory = True,
     scratch: Scratch = None,
+    policy: Annotated[str, typer.Option("--policy", metavar="|".join(POLICIES), help="What may be assumed of memory.")] = "strict",
+    assume: Annotated[
+        list[str] | None, typer.Option("--assume", metavar="FACT", help="stack(rbp), private(rsp-8), dead(rsp-8); may be repeated.")
+    ] = None,
+    march: March = "x86-64",
     as_json: Json = False,
 ) -> None:
     """May ASM2 replace ASM1? Proved, or shown to differ by a state that the emulator confirms."""
-    del live_memory  # windows with memory are unsupported as yet
-    answer = commands.check(_text(asm1), asm2, live_out, live_flags, scratch)
+    options: dict[str, Any] = {"policy": policy, "assume": assume or (), "march": _march(march), "is_memory_live": live_memory}
+    answer = commands.check(_text(asm1), asm2, live_out, live_flags, scratch, **options)
 
     def human() -> None:
         print(answer["verdict"] + (f": {answer['reason']}" if answer["reason"] else ""))
         for name in ("counterexample", "left", "right"):
             if answer[name]:
-                shown = {**answer[name]["regs"], **answer[name]["flags"]}
+                shown = {**answer[name]["regs"], **answer[name]["flags"], **{f"[{a}]": v for a, v in answer[name]["memory"].items()}}
+                shown |= {"fault": "yes"} if answer[name].get("fault") else {}
                 print(f"  {name:<15}" + " ".join(f"{k}={v}" for k, v in shown.items()))
 
     _print(answer, as_json=as_json, human=human)

@@ -11,23 +11,25 @@ from platformdirs import user_cache_path
 
 from ruledb.bench import measure_enumeration
 from ruledb.checking import check as check_windows
-from ruledb.checking import state_json
+from ruledb.checking import seen_json, state_json
 from ruledb.cost import size_of, time_of
 from ruledb.machine.canonical import bind, canonicalise, to_canonical_mask
 from ruledb.machine.codec import CodecError
 from ruledb.machine.files import write_whole
 from ruledb.machine.instruction import Instruction, sequence_text
+from ruledb.machine.march import BASELINE, LEVELS
 from ruledb.machine.places import remember_rules
+from ruledb.machine.policy import read_conditions
 from ruledb.machine.registers import mask_text
 from ruledb.machine.rule import Rule
 from ruledb.machine.rulefile import read_rule_file, rule_file_text, rule_from_json, rule_to_json
 from ruledb.optimizer import COSTS, Goal, improve
 from ruledb.parallel import in_order, worker_pool
 from ruledb.progress import stage
-from ruledb.proof.prover import FIRST, SECOND, Proved, Prover, Refuted, foreign_writes
-from ruledb.proof.query import build, query_text
-from ruledb.proof.solvers import SOLVERS, new_environment
-from ruledb.request import RequestError, live_mask, read_window, register_list, unmodelled
+from ruledb.proof.prover import FIRST, SECOND, Proved, Prover, Refuted
+from ruledb.proof.query import query_text
+from ruledb.proof.solvers import SOLVERS
+from ruledb.request import RequestError, conditions_of, live_mask, read_window, register_list, unsearchable
 from ruledb.search.kernels import KernelLibrary
 from ruledb.semantics.digest import semantics_digest
 from ruledb.store.database import default_url, open_engine, rules_path
@@ -90,6 +92,7 @@ def optimize(
     length: int,
     timeout_s: float,
     jobs: int | None,
+    march: str = BASELINE,
 ) -> dict[str, Any]:
     """The cheapest equivalent of a window, by the keys of the command's JSON."""
     window = read_window(text)
@@ -102,12 +105,12 @@ def optimize(
         "before": None,
         "after": None,
     }
-    answer |= {"proof": None, "searched": {"length": 0, "candidates": 0}, "reason": unmodelled(window)}
+    answer |= {"proof": None, "searched": {"length": 0, "candidates": 0}, "reason": unsearchable(window)}
     if answer["reason"]:
         return answer
     answer["before"] = _figures(window)
     goal = Goal(window, live, dead)
-    known = _known(_store(db), goal, cost)
+    known = _known(_store(db), goal, cost, march)
     if known is not None:
         rule, replacement = known
         first, second = rule.proofs[0], rule.proofs[-1]
@@ -126,7 +129,7 @@ def optimize(
     return answer | {"status": "improved", "replacement": shown, "after": _figures(found.replacement), "proof": proof}
 
 
-def _known(store: Store, goal: Goal, cost: str) -> tuple[Rule, tuple[Instruction, ...]] | None:
+def _known(store: Store, goal: Goal, cost: str, march: str) -> tuple[Rule, tuple[Instruction, ...]] | None:
     """The best stored rule for exactly this window, and what it makes of it."""
     model = COSTS[cost]
     best: tuple[Any, Rule, tuple[Instruction, ...]] | None = None
@@ -136,7 +139,8 @@ def _known(store: Store, goal: Goal, cost: str) -> tuple[Rule, tuple[Instruction
             continue
         constants = [c for c in canonical.constants if isinstance(c, int)]
         for rule in store.rules_for(canonical.text):
-            if to_canonical_mask(goal.live, canonical, rule.touched) & ~rule.preserves:
+            is_wrong_level = not LEVELS.get(rule.march, frozenset({rule.march})) <= LEVELS[march]
+            if is_wrong_level or to_canonical_mask(goal.live, canonical, rule.touched) & ~rule.preserves:
                 continue
             try:
                 replacement = bind(rule.replacement, canonical.families, constants)
@@ -148,17 +152,30 @@ def _known(store: Store, goal: Goal, cost: str) -> tuple[Rule, tuple[Instruction
     return best[1:] if best is not None else None
 
 
-def check(text1: str, text2: str, live_out: str | None, live_flags: str | None, scratch: str | None) -> dict[str, Any]:
+def check(
+    text1: str,
+    text2: str,
+    live_out: str | None,
+    live_flags: str | None,
+    scratch: str | None,
+    *,
+    policy: str = "strict",
+    assume: Sequence[str] = (),
+    march: str = BASELINE,
+    is_memory_live: bool = True,
+) -> dict[str, Any]:
     """Whether the second window may replace the first, by the keys of the command's JSON."""
     left, right = read_window(text1), read_window(text2)
     live = live_mask(left, live_out, live_flags)
     dead = register_list("--scratch", scratch) if scratch else 0
-    answer = check_windows(left, right, live, dead, Prover())
+    conditions = conditions_of(policy, assume)
+    options: dict[str, Any] = {"conditions": conditions, "march": march, "is_memory_live": is_memory_live}
+    answer = check_windows(left, right, live, dead, Prover(), **options)
     data: dict[str, Any] = {"verdict": answer.verdict, "counterexample": None, "left": None, "right": None, "reason": answer.reason}
     if answer.state is not None:
-        data["counterexample"] = state_json(answer.state)
-    if answer.left:
-        data |= {"left": state_json(answer.left, live), "right": state_json(answer.right, live)}
+        data["counterexample"] = state_json(answer.state, memory=answer.memory)
+    if answer.left is not None and answer.right is not None:
+        data |= {"left": seen_json(answer.left, live), "right": seen_json(answer.right, live)}
     return data
 
 
@@ -220,7 +237,8 @@ def show(db: str | None, digest: str) -> dict[str, Any]:
 def query(db: str | None, digest: str) -> str:
     """SMT-LIB text of a rule's query: unsatisfiable, since the rule is proved."""
     rule = _rule(_store(db), digest)
-    return query_text(build(new_environment(), rule.pattern, rule.replacement, FIRST[0]), rule.preserves)
+    made, mask = Prover().query(rule.pattern, rule.replacement, rule.preserves, read_conditions(rule.policy, rule.assumes))
+    return query_text(made, mask)
 
 
 def verify(db: str | None, file: Path | None, solver: str, jobs: int | None) -> dict[str, Any]:
@@ -254,10 +272,12 @@ def _proved(given: Sequence[Rule], opinions: tuple[tuple[str, str], tuple[str, s
 def _prove_again(task: tuple[dict[str, Any], tuple[tuple[str, str], tuple[str, str]]]) -> tuple[str, str]:
     data, opinions = task
     rule = rule_from_json(data)
-    if foreign := foreign_writes(rule.pattern, rule.replacement):
-        return "refuted", f"the replacement writes {mask_text(foreign)}"
     prover = Prover((1000, 20000), *opinions)
-    match prover.prove(rule.pattern, rule.replacement, rule.preserves, plausible=0):
+    try:
+        conditions = read_conditions(rule.policy, rule.assumes)
+    except ValueError as problem:
+        return "refuted", f"{problem}"
+    match prover.prove(rule.pattern, rule.replacement, rule.preserves, plausible=0, conditions=conditions, march=rule.march):
         case Proved():
             return "proved", ""
         case Refuted(_, reason):

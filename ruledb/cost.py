@@ -15,7 +15,7 @@ from ruledb.machine.codec import encode
 from ruledb.machine.instruction import Instruction, Mem, registers_of
 from ruledb.machine.registers import RCX, RSP, Register
 
-__all__ = ["Latency", "Size", "Time", "latency_of", "size_of", "time_of"]
+__all__ = ["Latency", "Size", "Time", "latency_of", "n_accesses", "size_of", "time_of"]
 
 Latency = tuple[int, int]
 """(cycles, µops) of one instruction."""
@@ -44,6 +44,16 @@ _BY_MNEMONIC: dict[str, Latency] = {
     "cmova": (2, 2),
     "setbe": (2, 2),
     "seta": (2, 2),
+    "popcnt": (3, 1),
+    "lzcnt": (3, 1),
+    "tzcnt": (3, 1),
+    "pdep": (3, 1),
+    "pext": (3, 1),
+    "mulx": (4, 2),
+    "bextr": (2, 2),
+    "xadd": (2, 3),
+    "cmpxchg": (5, 5),
+    "leave": (1, 2),
 }
 _SHIFT_BY_CL: Latency = (2, 3)
 _LEA_THREE_PARTS: Latency = (3, 1)
@@ -77,6 +87,21 @@ def size_of(instructions: Sequence[Instruction]) -> Size:
     return sum(len(encode(i)) for i in instructions), len(instructions)
 
 
+def n_accesses(instruction: Instruction) -> int:
+    """Loads and stores of *instruction*: a memory operand that is read and written counts twice."""
+    mnemonic, operands = instruction.mnemonic, instruction.operands
+    found = _STACK_ACCESSES.get(mnemonic, 0)
+    for i, operand in enumerate(operands):
+        if isinstance(operand, Mem) and operand.width > 0 and mnemonic not in ("lea", "nop"):
+            is_once = i > 0 or mnemonic in _ONE_ACCESS or mnemonic.startswith("set")
+            found += 1 if is_once else 2
+    return found
+
+
+_STACK_ACCESSES = {"push": 1, "pop": 1, "leave": 1}
+_ONE_ACCESS = frozenset({"mov", "movbe", "cmp", "test", "bt", "push", "pop", "mul", "imul", "div", "idiv"})
+"""Mnemonics that only read, or only write, a memory operand that comes first."""
+
 _FLAGS = -1
 """Stands for all flags in the dependency chain."""
 
@@ -91,7 +116,7 @@ def time_of(instructions: Sequence[Instruction], n_bytes: int) -> Time:
     longest = accesses = uops = 0
     for instruction in instructions:
         cycles, n_uops = latency_of(instruction)
-        accesses += sum(isinstance(o, Mem) and o.width > 0 for o in instruction.operands) + instruction.mnemonic.startswith("j")
+        accesses += n_accesses(instruction) + instruction.mnemonic.startswith("j")
         reads, writes = _chain(instruction)
         end = max((ready.get(f, 0) for f in reads), default=0) + cycles
         ready |= dict.fromkeys(writes, end)
@@ -99,15 +124,17 @@ def time_of(instructions: Sequence[Instruction], n_bytes: int) -> Time:
     return accesses, longest, uops, n_bytes
 
 
-_WRITES_ONLY = frozenset({"mov", "lea", "movzx", "movsx", "movsxd"})
-_COMPARES = frozenset({"cmp", "test", "bt"})
+_EXTENDED = frozenset({"andn", "bextr", "bzhi", "blsi", "blsr", "blsmsk", "pdep", "pext", "shlx", "shrx", "sarx", "rorx", "mulx", "movbe"})
+_FLAGLESS = frozenset({"pdep", "pext", "shlx", "shrx", "sarx", "rorx", "mulx", "movbe", "push", "pop", "leave"})
+_WRITES_ONLY = frozenset({"mov", "lea", "movzx", "movsx", "movsxd", "popcnt", "lzcnt", "tzcnt", "pop"}) | _EXTENDED
+_COMPARES = frozenset({"cmp", "test", "bt", "push"})
 _NO_FLAGS = frozenset({"mov", "lea", "movzx", "movsx", "movsxd", "not", "bswap", "xchg", "nop", "cwde", "cdqe", "cdq", "cqo", "cbw", "cwd"})
 
 
 def _chain(instruction: Instruction) -> tuple[set[int], set[int]]:
     """Families (and `_FLAGS`) that a result waits for, and those that carry a result."""
     mnemonic, operands = instruction.mnemonic, instruction.operands
-    implicit = fixed_families((instruction,)) - {RSP}
+    implicit = set(fixed_families((instruction,)) - {RSP})
     reads = {r.family for o in operands for r in registers_of(o)} | implicit
     destination = operands[0] if operands and isinstance(operands[0], Register) else None
     writes = set(implicit) if mnemonic in ("mul", "cdq", "cqo", "cwd", "cwde", "cdqe", "cbw") or len(operands) == 1 else set()
@@ -115,13 +142,15 @@ def _chain(instruction: Instruction) -> tuple[set[int], set[int]]:
         writes.add(destination.family)
         if mnemonic == "xchg":
             writes |= reads
-        source = {r.family for o in operands[1:] for r in registers_of(o)}
+        if mnemonic == "mulx":
+            writes |= {r.family for r in registers_of(operands[1])}
+        source = implicit | {r.family for o in operands[1:] for r in registers_of(o)}
         is_zero = mnemonic in ("xor", "sub") and operands[1] == destination
         if (mnemonic in _WRITES_ONLY and destination.width >= 32) or (mnemonic == "imul" and len(operands) == 3) or is_zero:
             reads = set() if is_zero else source
     conditional = mnemonic.startswith(("set", "cmov", "j")) or mnemonic in ("adc", "sbb", "cmc")
     if conditional:
         reads.add(_FLAGS)
-    if mnemonic not in _NO_FLAGS and not mnemonic.startswith(("set", "cmov")):
+    if mnemonic not in _NO_FLAGS | _FLAGLESS and not mnemonic.startswith(("set", "cmov")):
         writes.add(_FLAGS)
     return reads, writes

@@ -19,6 +19,7 @@ from ruledb.machine.instruction import Instruction, registers_of
 from ruledb.machine.liveness import live_out
 from ruledb.machine.registers import ALL_FLAGS, RSP, families_of, family_mask
 from ruledb.machine.window import windows
+from ruledb.search.reach import unsearched
 from ruledb.semantics.forms import barrier
 from ruledb.semantics.symbolic import reads_and_writes
 
@@ -70,9 +71,9 @@ def elf_files(paths: Sequence[Path]) -> Iterator[Path]:
 
 @lru_cache(maxsize=1 << 16)
 def is_usable(instruction: Instruction) -> bool:
-    """Whether a harvested window may hold *instruction*: it is modelled and leaves the stack pointer alone."""
+    """Whether a harvested window may hold *instruction*: it is modelled, searched, and leaves the stack pointer alone."""
     names_stack = any(r.family == RSP for o in instruction.operands for r in registers_of(o))
-    return not names_stack and barrier(instruction) is None
+    return not names_stack and barrier(instruction) is None and not unsearched(instruction)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -3,7 +3,9 @@ Canonical forms: registers and constants renamed by first appearance, so that eq
 
 Registers become r0, r1, … by family (al, ax, eax and rax are one). Families that an instruction of the window
 uses implicitly (cl as shift count, rax and rdx of mul or cdq) and rsp keep their names. In the *symbolic* variant
-constants other than 0, 1 and -1 become c0, c1, …, equal ones the same symbol; the *literal* variant keeps them.
+constants other than 0, 1 and -1 become c0, c1, …, equal ones the same symbol; the *literal* variant keeps them. The
+address of a rip-relative operand is a symbol of its own in both: where a program is loaded nobody knows, so that only
+a displacement can be added to it. The target of a closing jump becomes ``L``.
 
 Source: Bansal & Aiken 2006, section 3.1.
 """
@@ -14,14 +16,15 @@ from dataclasses import dataclass, replace
 import xxhash
 
 from ruledb.machine.constant import Constant, Expression, Symbol, evaluate
-from ruledb.machine.instruction import Imm, Instruction, Mem, Operand, registers_of, sequence_text
-from ruledb.machine.registers import N_HARDWARE, N_LANES, RAX, RBX, RCX, RDI, RDX, RSI, RSP, VIRTUAL, Register, family_mask
+from ruledb.machine.instruction import Imm, Instruction, Label, Mem, Operand, registers_of, sequence_text
+from ruledb.machine.registers import N_HARDWARE, N_LANES, RAX, RBP, RBX, RCX, RDI, RDX, RSI, RSP, VIRTUAL, Register, family_mask
 
 __all__ = [
     "COUNTED",
     "IMPLICIT",
     "LITERALS",
     "MAX_REGISTERS",
+    "TARGET",
     "Canonical",
     "bind",
     "canonicalise",
@@ -45,19 +48,31 @@ COUNTED = frozenset({"shl", "shr", "sar", "rol", "ror", "rcl", "rcr", "shld", "s
 IMPLICIT: Mapping[str, tuple[int, ...]] = {
     **dict.fromkeys(("cbw", "cwde", "cdqe"), (RAX,)),
     **dict.fromkeys(("cwd", "cdq", "cqo", "mul", "div", "idiv"), (RAX, RDX)),
+    "mulx": (RDX,),
+    "cmpxchg": (RAX,),
+    "push": (RSP,),
+    "pop": (RSP,),
+    "leave": (RBP, RSP),
 }
 """Families that a mnemonic uses without naming them (one-operand `imul` is in `fixed_families`)."""
+
+TARGET = Label("L")
+"""The canonical target of a closing jump."""
 
 _CL = Register(RCX, 8)
 
 
 @dataclass(frozen=True, slots=True)
 class Canonical:
-    """A canonical sequence and how to get back: *families*[k] is the hardware family of r<k>, *constants*[i] the value of c<i>."""
+    """
+    A canonical sequence and how to get back: *families*[k] is the hardware family of r<k>, *constants*[i] the value of c<i>
+    (for a rip-relative operand: the absolute address), *target* what ``L`` stands for.
+    """
 
     instructions: tuple[Instruction, ...]
     families: tuple[int, ...]
     constants: tuple[Constant, ...]
+    target: Label | None = None
 
     @property
     def text(self) -> str:
@@ -79,15 +94,29 @@ def fixed_families(instructions: Sequence[Instruction]) -> frozenset[int]:
 
 
 def families_in(instructions: Sequence[Instruction]) -> frozenset[int]:
-    """All families that *instructions* touch, by name or implicitly (rsp only by name)."""
+    """All families that *instructions* touch, by name or implicitly."""
     named = {r.family for i in instructions for o in i.operands for r in registers_of(o)}
-    return frozenset(named) | (fixed_families(instructions) - {RSP})
+    uses_stack = any(RSP in IMPLICIT.get(i.mnemonic, ()) for i in instructions)
+    return frozenset(named) | (fixed_families(instructions) - (frozenset() if uses_stack else {RSP}))
 
 
 def rename(
-    instructions: Sequence[Instruction], register: Callable[[Register], Register], constant: Callable[[Constant], Constant]
+    instructions: Sequence[Instruction],
+    register: Callable[[Register], Register],
+    constant: Callable[[Constant], Constant],
+    *,
+    address: Callable[[Constant], Constant] | None = None,
+    target: Label | None = None,
 ) -> tuple[Instruction, ...]:
-    """*instructions* with every general register and every constant mapped, in text order."""
+    """
+    *instructions* with every general register and every constant mapped, in text order.
+
+    Args:
+        address: Maps the addresses of rip-relative operands; without it *constant* does.
+        target: What jumps get as their target; without it they keep theirs.
+
+    """
+    absolute = constant if address is None else address
 
     def renamed(operand: Operand) -> Operand:
         match operand:
@@ -98,7 +127,10 @@ def rename(
             case Mem(base, index):
                 new_base = register(base) if base is not None else None
                 new_index = register(index) if index is not None else None
-                return replace(operand, base=new_base, index=new_index, displacement=constant(operand.displacement))
+                moved = (absolute if operand.rip else constant)(operand.displacement)
+                return replace(operand, base=new_base, index=new_index, displacement=moved)
+            case Label() if target is not None:
+                return target
             case _:
                 return operand
 
@@ -113,7 +145,7 @@ def canonicalise(instructions: Sequence[Instruction], *, literal: bool = False) 
     """
     fixed = fixed_families(instructions)
     names: dict[int, int] = {}
-    symbols: dict[Constant, int] = {}
+    symbols: dict[tuple[Constant, bool], int] = {}
 
     def register(r: Register) -> Register:
         if r.family in fixed:
@@ -122,18 +154,25 @@ def canonicalise(instructions: Sequence[Instruction], *, literal: bool = False) 
 
     def constant(value: Constant) -> Constant:
         is_literal = isinstance(value, int) and (literal or value in LITERALS)
-        return value if is_literal else Symbol(symbols.setdefault(value, len(symbols)))
+        return value if is_literal else Symbol(symbols.setdefault((value, False), len(symbols)))
+
+    def address(value: Constant) -> Constant:
+        return Symbol(symbols.setdefault((value, True), len(symbols)))
 
     # Names may run past the last one before we know; `Register` would refuse them.
     n_names = len({r.family for i in instructions for o in i.operands for r in registers_of(o)} - fixed)
     if n_names > MAX_REGISTERS:
         return None
-    return Canonical(rename(instructions, register, constant), tuple(names), tuple(symbols))
+    labels = [o for i in instructions for o in i.operands if isinstance(o, Label)]
+    renamed = rename(instructions, register, constant, address=address, target=TARGET)
+    return Canonical(renamed, tuple(names), tuple(value for value, _ in symbols), labels[0] if labels else None)
 
 
-def bind(instructions: Sequence[Instruction], families: Sequence[int], constants: Sequence[int]) -> tuple[Instruction, ...]:
+def bind(
+    instructions: Sequence[Instruction], families: Sequence[int], constants: Sequence[int], target: Label | None = None
+) -> tuple[Instruction, ...]:
     """
-    The concrete sequence of canonical *instructions*, with constant expressions evaluated on 64 bits.
+    The concrete sequence of canonical *instructions*, with constant expressions evaluated on 64 bits; a closing jump goes to *target*.
 
     Raises:
         ValueError: A high byte is asked of a family without one, or an expression is undefined.
@@ -143,7 +182,7 @@ def bind(instructions: Sequence[Instruction], families: Sequence[int], constants
     def register(r: Register) -> Register:
         return Register(families[r.family - VIRTUAL], r.width, r.high) if r.is_virtual else r
 
-    return rename(instructions, register, lambda c: evaluate(c, constants))
+    return rename(instructions, register, lambda c: evaluate(c, constants), target=target)
 
 
 _EXAMPLE = (RBX, RDX, RCX, RAX, RSI, RDI, *range(8, N_HARDWARE))
@@ -153,16 +192,16 @@ def example_families(instructions: Sequence[Instruction]) -> tuple[int, ...]:
     """A hardware family for each canonical register of *instructions*, those with a high byte and no REX prefix first."""
     names = families_in(instructions)
     free = [f for f in _EXAMPLE if f not in names]
-    return tuple(free[: max((f - VIRTUAL + 1 for f in names), default=0)])
+    return tuple(free[: max((f - VIRTUAL + 1 for f in names if f >= VIRTUAL), default=0)])
 
 
 def immediate_bits(instruction: Instruction) -> int:
     """Bits of an immediate of *instruction* that are free (it is sign-extended from there to where it acts)."""
-    if instruction.mnemonic in COUNTED or instruction.mnemonic in ("bt", "bts", "btr", "btc"):
+    if instruction.mnemonic in COUNTED or instruction.mnemonic in ("bt", "bts", "btr", "btc", "rorx"):
         return 8
     first = instruction.operands[0]
     width = first.width if isinstance(first, Register | Mem) else 64
-    return width if instruction.mnemonic == "mov" else min(width, 32)
+    return width if instruction.mnemonic == "mov" and isinstance(first, Register) else min(width, 32)
 
 
 def domains(instructions: Sequence[Instruction]) -> tuple[int, ...]:
@@ -184,7 +223,7 @@ def domains(instructions: Sequence[Instruction]) -> tuple[int, ...]:
             if isinstance(operand, Imm):
                 narrow(operand.value, immediate_bits(instruction))
             elif isinstance(operand, Mem):
-                narrow(operand.displacement, 32)
+                narrow(operand.displacement, 64 if operand.rip else 32)
     return tuple(bits[i] for i in range(len(bits)))
 
 

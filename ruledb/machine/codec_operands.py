@@ -60,10 +60,14 @@ def to_instruction(raw: iced.Instruction) -> Instruction:
     Our instruction for iced's. String instructions have no operands, NOPs only those that are written in text,
     and whatever has no place in our operands (vector indexes, far pointers) becomes an `Other`.
     """
-    name = " ".join([*_prefixes(raw), MNEMONIC_NAMES[raw.mnemonic]])
+    name = " ".join([*_prefixes(raw), MNEMONIC_NAMES[raw.mnemonic] + ("w" if raw.code in _WORD_STACK else "")])
     if raw.is_string_instruction or raw.mnemonic == iced.Mnemonic.XLATB:
         return Instruction(name)
     return Instruction(name, tuple(_operand(raw, i) for i in range(raw.op_count)))
+
+
+_WORD_STACK = frozenset(getattr(iced.Code, name) for name in ("PUSHW_IMM8", "PUSH_IMM16", "LEAVEW", "ENTERW_IMM16_IMM8"))
+"""16-bit stack operations whose operands do not tell; written with GNU's suffix."""
 
 
 def _prefixes(raw: iced.Instruction) -> list[str]:

@@ -3,7 +3,7 @@ General registers as families and lanes, and flags, all in one bit mask.
 
 A *family* is one 64-bit register with its narrower names (al, ax, eax, rax).
 A family has four *lanes*: bits 7..0, 15..8, 31..16 and 63..32. A location mask is an int:
-bit ``4 * family + lane`` for a lane, bit ``FLAG_SHIFT + flag`` for a flag.
+bit ``4 * family + lane`` for a lane, bit ``FLAG_SHIFT + flag`` for a flag, and one bit for each of `EFFECTS`.
 
 Families 0..15 are the hardware registers by encoding number; families 16..23 are the
 canonical registers r0..r7 of canonical forms.
@@ -12,11 +12,15 @@ canonical registers r0..r7 of canonical forms.
 from dataclasses import dataclass
 
 __all__ = [
+    "ACCESSES",
     "ALL_FLAGS",
     "ALL_REGISTERS",
+    "EFFECTS",
+    "FAULTS",
     "FLAGS",
     "FLAG_BIT",
     "FLAG_SHIFT",
+    "MEMORY",
     "N_FAMILIES",
     "N_HARDWARE",
     "N_LANES",
@@ -28,6 +32,7 @@ __all__ = [
     "RDX",
     "RSI",
     "RSP",
+    "TAKEN",
     "VIRTUAL",
     "Register",
     "families_of",
@@ -54,6 +59,13 @@ FLAGS = ("CF", "PF", "AF", "ZF", "SF", "OF")
 FLAG_SHIFT = N_LANES * N_FAMILIES
 FLAG_BIT = {name: 1 << (FLAG_SHIFT + i) for i, name in enumerate(FLAGS)}
 ALL_FLAGS = sum(FLAG_BIT.values())
+MEMORY, ACCESSES, FAULTS, TAKEN = (1 << (FLAG_SHIFT + len(FLAGS) + i) for i in range(4))
+"""What a window does besides its registers and flags: the bytes it leaves in memory, which accesses and divisions it
+performs, whether one of them may fault where the window's own do not, and whether its closing jump is taken."""
+
+EFFECTS = {"memory": MEMORY, "accesses": ACCESSES, "faults": FAULTS, "taken": TAKEN}
+"""Name → location bit."""
+
 ALL_REGISTERS = (1 << (N_LANES * N_HARDWARE)) - 1
 """Every lane of the sixteen hardware registers."""
 
@@ -146,7 +158,7 @@ def register_named(name: str) -> Register | None:
 
 
 def mask_text(mask: int) -> str:
-    """Text of a location mask: register names, odd lanes as ``rax[63:32]``, then flags; ``-`` when empty."""
+    """Text of a location mask: register names, odd lanes as ``rax[63:32]``, then flags and effects; ``-`` when empty."""
     parts: list[str] = []
     for family in families_of(mask):
         lanes = mask >> (N_LANES * family) & 0b1111
@@ -160,15 +172,15 @@ def mask_text(mask: int) -> str:
         for lane, (low, n) in enumerate(lane_bits):
             if lanes >> lane & 1:
                 parts.append(f"{Register(family, 64)}[{low + n - 1}:{low}]")
-    return " ".join([*parts, *flags_of(mask)]) or "-"
+    return " ".join([*parts, *flags_of(mask), *(name for name, bit in EFFECTS.items() if mask & bit)]) or "-"
 
 
 def parse_mask(text: str) -> int:
     """
-    Mask of a text made by `mask_text`, or of register and flag names split by spaces or commas.
+    Mask of a text made by `mask_text`, or of register, flag and effect names split by spaces or commas.
 
     Raises:
-        ValueError: A word is neither a register, a lane, nor a flag.
+        ValueError: A word is neither a register, a lane, a flag, nor an effect.
 
     """
     mask = 0
@@ -179,6 +191,8 @@ def parse_mask(text: str) -> int:
         register = register_named(name.lower())
         if word.upper() in FLAG_BIT:
             mask |= FLAG_BIT[word.upper()]
+        elif word in EFFECTS:
+            mask |= EFFECTS[word]
         elif register is not None and not lane:
             mask |= lane_mask(register)
         elif register is not None and (found := [i for i, (low, n) in enumerate(lane_bits) if f"{low + n - 1}:{low}]" == lane]):

@@ -4,20 +4,42 @@ The independent witness: bytes and machine states in, machine states out, run by
 A state is a row of 17 uint64: the sixteen hardware registers by family number, then rflags. Of rflags the six
 status flags count, at their architectural positions; all other bits are ignored on the way in and 0 on the way out.
 
+`Oracle.run_in_memory` runs one state in memory that the caller describes page by page; what is touched comes back with every
+access in order. Addresses have 47 bits there.
+
 This module knows bytes only, never what an instruction means. Where the manual leaves a value undefined the emulator
 still returns one: the caller must ignore it.
 """
 
 import ctypes
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-from unicorn import UC_ARCH_X86, UC_MODE_64, UC_PROT_ALL, UC_PROT_READ, UC_PROT_WRITE, Uc, x86_const
+from unicorn import (
+    UC_ARCH_X86,
+    UC_HOOK_MEM_READ,
+    UC_HOOK_MEM_READ_UNMAPPED,
+    UC_HOOK_MEM_WRITE,
+    UC_HOOK_MEM_WRITE_UNMAPPED,
+    UC_MEM_WRITE,
+    UC_MODE_64,
+    UC_PROT_ALL,
+    UC_PROT_READ,
+    UC_PROT_WRITE,
+    Uc,
+    UcError,
+    x86_const,
+)
 from unicorn.unicorn_py3 import unicorn as bindings  # pinned 2.1.4: the batch calls there have no fast public face
 
 from ruledb.machine.registers import FLAGS
 
-__all__ = ["N_COLUMNS", "RFLAGS", "STATUS_BITS", "STATUS_MASK", "Oracle", "OracleFault", "States", "flag_column", "rflags_column"]
+__all__ = [
+    "N_COLUMNS", "PAGE_BYTES", "RFLAGS", "STATUS_BITS", "STATUS_MASK", "TAKEN_OFFSET", "Content", "Oracle", "OracleFault", "Run", "States",
+    "flag_column", "rflags_column",
+]  # fmt: skip
 
 States = npt.NDArray[np.uint64]
 
@@ -61,6 +83,38 @@ _TRAP = b"\xcc"
 _POINTERS = (8, 9, 10, 11, 14, 15)
 
 
+PAGE_BYTES = 4096
+_LAST_ADDRESS = 1 << 47
+
+TAKEN_OFFSET = 1
+"""A closing jump that is taken goes this many bytes behind the end of the code."""
+_EXITS = _TRAP + b"\xf4"  # hlt ends a run without an error
+
+Content = Callable[[int], bytes]
+"""From a page's number to its `PAGE_BYTES` bytes."""
+
+
+@dataclass(slots=True)
+class Run:
+    """
+    One run in memory.
+
+    Attributes:
+        state: The row behind the code, uint64, shape (17,).
+        pages: Page number → content behind the code, of every page that was touched.
+        accesses: (is a store, address, bytes, stored value) in order.
+        is_taken: Whether the closing jump was taken.
+        fault: Why the run did not come to its end; empty if it did.
+
+    """
+
+    state: States
+    pages: dict[int, bytes] = field(default_factory=dict)
+    accesses: list[tuple[bool, int, int, int]] = field(default_factory=list)
+    is_taken: bool = False
+    fault: str = ""
+
+
 class OracleFault(RuntimeError):
     """The bytes did not run to their end; the message says where and why."""
 
@@ -86,9 +140,14 @@ class Oracle:
 
     def __init__(self) -> None:
         self._uc = Uc(UC_ARCH_X86, UC_MODE_64)
+        self._uc.ctl_set_cpu_model(x86_const.UC_CPU_X86_ICELAKE_CLIENT)
         self._uc.mem_map(_CODE, _CODE_SIZE, UC_PROT_ALL)
         self._uc.mem_map(_TABLE, -(-_TABLE_ROWS * _ROW // 4096) * 4096, UC_PROT_READ | UC_PROT_WRITE)
         self._next = _CODE_SIZE
+        self._content: Content | None = None
+        self._only: Collection[int] | None = None
+        self._run = Run(np.zeros(N_COLUMNS, np.uint64))
+        self._uc.hook_add(UC_HOOK_MEM_READ_UNMAPPED | UC_HOOK_MEM_WRITE_UNMAPPED, self._map_page)
         n = len(_REGISTER_IDS)
         self._ids = (ctypes.c_int * n)(*_REGISTER_IDS)
         self._values = np.zeros(n, dtype=np.uint64)
@@ -149,6 +208,65 @@ class Oracle:
             row[:] = registers
         rows[:, RFLAGS] &= np.uint64(STATUS_MASK)
         return rows
+
+    def run_in_memory(self, code: bytes, state: States, content: Content, only: Collection[int] | None = None) -> Run:
+        """
+        One run of *code* from *state*, a row, in memory that holds *content*.
+
+        A closing jump must go `TAKEN_OFFSET` bytes behind the end. A fault is part of the result.
+
+        Args:
+            only: Numbers of the pages that exist; without it all do.
+
+        """
+        address = self._place(code + _EXITS)
+        until, taken = address + len(code), address + len(code) + TAKEN_OFFSET
+        row = _checked(state.reshape(1, N_COLUMNS))[0]
+        self._run, self._content, self._only = Run(row), content, only
+        self._values[:N_COLUMNS] = row
+        n, library, uc = N_COLUMNS, bindings.uclib, self._uc._uch  # noqa: SLF001 - as in `_run_at`
+        trace = self._uc.hook_add(UC_HOOK_MEM_READ | UC_HOOK_MEM_WRITE, self._note)
+        try:
+            library.uc_reg_write_batch(uc, self._ids, self._pointers, n)
+            error = library.uc_emu_start(uc, address, until, 0, 0) if code else 0
+            library.uc_reg_read_batch(uc, self._ids, self._pointers, n + 1)
+        finally:
+            self._uc.hook_del(trace)
+            self._content = None
+            self._unmap()
+        stop = int(self._values[n])
+        self._run.is_taken = stop in (taken, taken + 1)
+        if error or (code and stop != until and not self._run.is_taken):
+            self._run.fault = self._reason(error, stop - address, code)
+        row[:] = self._values[:N_COLUMNS]
+        row[RFLAGS] &= np.uint64(STATUS_MASK)
+        return self._run
+
+    def _map_page(self, uc: Uc, _kind: int, address: int, n_bytes: int, _value: int, _data: object) -> bool:
+        """Bring the pages of an access into being, where a run in memory has them."""
+        first, last = address // PAGE_BYTES, (address + n_bytes - 1) // PAGE_BYTES
+        if self._content is None or address + n_bytes > _LAST_ADDRESS:
+            return False
+        for page in range(first, last + 1):
+            if page not in self._run.pages:
+                if self._only is not None and page not in self._only:
+                    return False
+                try:
+                    uc.mem_map(page * PAGE_BYTES, PAGE_BYTES, UC_PROT_READ | UC_PROT_WRITE)
+                except UcError:
+                    return False
+                uc.mem_write(page * PAGE_BYTES, self._content(page))
+                self._run.pages[page] = b""
+        return True
+
+    def _note(self, _uc: Uc, kind: int, address: int, n_bytes: int, value: int, _data: object) -> None:
+        is_store = kind == UC_MEM_WRITE
+        self._run.accesses.append((is_store, address, n_bytes, value & ((1 << 8 * n_bytes) - 1) if is_store else 0))
+
+    def _unmap(self) -> None:
+        for page in self._run.pages:
+            self._run.pages[page] = bytes(self._uc.mem_read(page * PAGE_BYTES, PAGE_BYTES))
+            self._uc.mem_unmap(page * PAGE_BYTES, PAGE_BYTES)
 
     def run_table(self, code: bytes, states: States, pointer: int = 15) -> States:
         """

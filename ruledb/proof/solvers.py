@@ -10,12 +10,12 @@ from bitwuzla import BitwuzlaException
 from pysmt.environment import Environment
 from pysmt.exceptions import NoSolverAvailableError, PysmtException, SolverReturnedUnknownResultError
 from pysmt.fnode import FNode
-from pysmt.logics import QF_BV
+from pysmt.logics import QF_ABV, QF_BV, Logic
 from z3 import Z3Exception
 
 from ruledb.proof.bitwuzla_solver import register
 
-__all__ = ["SOLVERS", "Answer", "Sat", "Unknown", "Unsat", "ask", "new_environment", "solver_version"]
+__all__ = ["SOLVERS", "Answer", "Sat", "Unknown", "Unsat", "ask", "logic_of", "new_environment", "solver_version"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,12 @@ def new_environment() -> Environment:
     return environment
 
 
+def logic_of(environment: Environment, formula: FNode) -> Logic:
+    """The logic of *formula*: bit-vectors, with arrays where it has some."""
+    symbols = environment.fvo.get_free_variables(formula)
+    return QF_ABV if any(s.symbol_type().is_array_type() for s in symbols) else QF_BV
+
+
 def ask(environment: Environment, formula: FNode, terms: Sequence[FNode], name: str, limit_ms: int) -> Answer:
     """
     What solver *name* says of *formula*; the values of *terms* where it is satisfiable.
@@ -75,7 +81,8 @@ def ask(environment: Environment, formula: FNode, terms: Sequence[FNode], name: 
         return (perf_counter() - start) * 1000
 
     try:
-        with environment.factory.Solver(name=name, logic=QF_BV, solver_options={SOLVERS[name][1]: limit_ms}) as solver:
+        logic = logic_of(environment, formula)
+        with environment.factory.Solver(name=name, logic=logic, solver_options={SOLVERS[name][1]: limit_ms}) as solver:
             solver.add_assertion(formula)
             if not solver.solve():
                 return Unsat(elapsed())

@@ -4,7 +4,10 @@ from pysmt.fnode import FNode
 
 from ruledb.semantics.terms import Effect, Output, Terms
 
-__all__ = ["adc", "add", "cmp", "dec", "imul", "imul_byte", "imul_wide", "inc", "mul", "mul_byte", "neg", "result_flags", "sbb", "sub"]
+__all__ = [
+    "adc", "adcx", "add", "adox", "cmp", "cmpxchg", "dec", "imul", "imul_byte", "imul_wide", "inc", "mul", "mul_byte", "mulx", "neg",
+    "result_flags", "sbb", "sub", "xadd",
+]  # fmt: skip
 
 
 def result_flags(t: Terms, result: FNode) -> dict[str, Output]:
@@ -40,6 +43,24 @@ def adc(t: Terms, dst: FNode, src: FNode, cf: FNode) -> Effect:
     return Effect((Output(result),), _sum_flags(t, dst, src, result, carry))
 
 
+def adcx(t: Terms, dst: FNode, src: FNode, cf: FNode) -> Effect:
+    """The destination ← dst + src + CF; of the flags only CF changes. SDM vol. 2A, ADCX."""
+    whole = adc(t, dst, src, cf)
+    return Effect(whole.results, {"CF": whole.flags["CF"]})
+
+
+def adox(t: Terms, dst: FNode, src: FNode, of: FNode) -> Effect:
+    """The destination ← dst + src + OF; of the flags only OF changes, to the carry. SDM vol. 2A, ADOX."""
+    whole = adc(t, dst, src, of)
+    return Effect(whole.results, {"OF": whole.flags["CF"]})
+
+
+def xadd(t: Terms, dst: FNode, src: FNode) -> Effect:
+    """The destination ← dst + src, the source ← the old destination. SDM vol. 2D, XADD."""
+    whole = add(t, dst, src)
+    return Effect((*whole.results, Output(dst)), whole.flags)
+
+
 def sub(t: Terms, dst: FNode, src: FNode) -> Effect:
     """The destination ← dst - src. SDM vol. 2B, SUB."""
     result = t.sub(dst, src)
@@ -56,6 +77,16 @@ def sbb(t: Terms, dst: FNode, src: FNode, cf: FNode) -> Effect:
 def cmp(t: Terms, dst: FNode, src: FNode) -> Effect:
     """The flags of dst - src, the result dropped. SDM vol. 2A, CMP."""
     return Effect((), sub(t, dst, src).flags)
+
+
+def cmpxchg(t: Terms, dst: FNode, src: FNode, acc: FNode) -> Effect:
+    """
+    The destination ← src where it equals the accumulator; else it is written back, and the accumulator ← the destination.
+
+    The flags are those of acc - dst. SDM vol. 2A, CMPXCHG.
+    """
+    equal = t.eq(acc, dst)
+    return Effect((Output(t.ite(equal, src, dst)), Output(dst, written=t.not_(equal))), cmp(t, acc, dst).flags)
 
 
 def inc(t: Terms, dst: FNode) -> Effect:
@@ -129,3 +160,9 @@ def imul(t: Terms, a: FNode, b: FNode) -> Effect:
     """The destination ← the low half of a · b, signed. SDM vol. 2A, IMUL (two and three operands)."""
     _, low, overflow = _signed_halves(t, a, b)
     return Effect((Output(low),), _product_flags(t, overflow))
+
+
+def mulx(t: Terms, src: FNode, data: FNode) -> Effect:
+    """The two destinations ← high and low half of rdx · src, unsigned; no flag changes. SDM vol. 2B, MULX."""
+    high, low = _unsigned_halves(t, data, src)
+    return Effect((Output(high), Output(low)))

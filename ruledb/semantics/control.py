@@ -1,4 +1,4 @@
-"""Condition codes, their readers `setcc`, and the instructions on CF alone."""
+"""Condition codes, their readers `setcc` and `jcc`, and the instructions on CF alone."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from pysmt.fnode import FNode
 
 from ruledb.semantics.terms import Effect, Output, Terms
 
-__all__ = ["CONDITIONS", "Condition", "clc", "cmc", "nop", "setcc", "stc"]
+__all__ = ["CONDITIONS", "Condition", "clc", "cmc", "jump", "nop", "setcc", "stc"]
 
 Condition = Callable[..., FNode]
 
@@ -76,6 +76,15 @@ def setcc(condition: Condition) -> Callable[..., Effect]:
 
     def semantics(t: Terms, *flags: FNode) -> Effect:
         return Effect((Output(t.zext(condition(t, *flags), 8)),))
+
+    return semantics
+
+
+def jump(condition: Condition) -> Callable[..., Effect]:
+    """Semantics of a conditional jump: whether it is taken. SDM vol. 2A, Jcc."""
+
+    def semantics(t: Terms, *flags: FNode) -> Effect:
+        return Effect(taken=condition(t, *flags))
 
     return semantics
 

@@ -4,15 +4,21 @@ from collections.abc import Callable
 
 from pysmt.fnode import FNode
 
+from ruledb.semantics.bitwise import bswap
 from ruledb.semantics.control import Condition
 from ruledb.semantics.terms import Effect, Output, Terms
 
-__all__ = ["cmov", "lea", "mov", "sign_extend", "sign_spread", "xchg", "zero_extend"]
+__all__ = ["cmov", "lea", "mov", "movbe", "sign_extend", "sign_spread", "xchg", "zero_extend"]
 
 
 def mov(_t: Terms, src: FNode) -> Effect:
     """The destination ← src. SDM vol. 2B, MOV."""
     return Effect((Output(src),))
+
+
+def movbe(t: Terms, src: FNode) -> Effect:
+    """The destination ← the bytes of src in reverse order. SDM vol. 2B, MOVBE."""
+    return bswap(t, src)
 
 
 def zero_extend(width: int) -> Callable[[Terms, FNode], Effect]:

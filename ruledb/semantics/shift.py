@@ -10,7 +10,7 @@ from pysmt.fnode import FNode
 from ruledb.semantics.arith import result_flags
 from ruledb.semantics.terms import Effect, Output, Terms
 
-__all__ = ["rol", "ror", "sar", "shl", "shld", "shr", "shrd"]
+__all__ = ["rol", "ror", "rorx", "sar", "sarx", "shl", "shld", "shlx", "shr", "shrd", "shrx"]
 
 
 def _masked(t: Terms, width: int, count: FNode) -> FNode:
@@ -114,3 +114,29 @@ def shrd(t: Terms, dst: FNode, src: FNode, count: FNode) -> Effect:
     n = _masked(t, width, count)
     result = t.or_(t.lshr(dst, n), t.shl(src, t.sub(t.const(width, width), n)))
     return _double_shift(t, dst, result, n, t.bit(t.lshr(dst, _less_one(t, n)), 0))
+
+
+def _turns(t: Terms, src: FNode, count: FNode) -> FNode:
+    """The count modulo the width, as a term of that width."""
+    width = src.bv_width()
+    return t.and_(t.zext(count, width), t.const(width - 1, width))
+
+
+def shlx(t: Terms, src: FNode, count: FNode) -> Effect:
+    """The destination ← src << n; no flag changes. SDM vol. 2B, SARX/SHLX/SHRX."""
+    return Effect((Output(t.shl(src, _turns(t, src, count))),))
+
+
+def shrx(t: Terms, src: FNode, count: FNode) -> Effect:
+    """The destination ← src >> n, zeros in; no flag changes. SDM vol. 2B, SARX/SHLX/SHRX."""
+    return Effect((Output(t.lshr(src, _turns(t, src, count))),))
+
+
+def sarx(t: Terms, src: FNode, count: FNode) -> Effect:
+    """The destination ← src >> n, signs in; no flag changes. SDM vol. 2B, SARX/SHLX/SHRX."""
+    return Effect((Output(t.ashr(src, _turns(t, src, count))),))
+
+
+def rorx(t: Terms, src: FNode, count: FNode) -> Effect:
+    """The destination ← src rotated right; no flag changes. SDM vol. 2B, RORX."""
+    return Effect((Output(_rotated_left(t, src, t.neg(_turns(t, src, count)))),))

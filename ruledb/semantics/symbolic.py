@@ -1,21 +1,26 @@
 """Windows as terms: compose the semantics of a sequence of instructions over a symbolic state."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pysmt.environment import Environment
 from pysmt.fnode import FNode
 
 from ruledb.machine.constant import Constant, Expression, Symbol
 from ruledb.machine.instruction import Imm, Instruction, Mem, Operand, registers_of
-from ruledb.machine.registers import FLAG_BIT, Register, lane_mask, written_mask
+from ruledb.machine.registers import FLAG_BIT, RSP, Register, lane_mask, written_mask
 from ruledb.semantics.bitwise import lowest_bit
 from ruledb.semantics.forms import Bound, UnmodelledForm, bind
+from ruledb.semantics.memory import Access, Kind, LoadModel, free_loads
 from ruledb.semantics.terms import Effect, Output, Terms
 
 __all__ = [
-    "State", "UnmodelledForm", "constant_term", "flag_term", "initial_state", "reads_and_writes", "register_term", "run",
+    "IMAGE", "State", "UnmodelledForm", "constant_term", "flag_term", "initial_state", "reads_and_writes", "register_term", "run",
 ]  # fmt: skip
+
+
+IMAGE = "image"
+"""The symbol for where the program is loaded: what a rip-relative address is relative to. Nothing can be known of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +31,16 @@ class State:
     What a mapping lacks is an input: the symbols ``r<family>`` and ``CF`` … *defined* maps a family or flag name to
     the BV1 condition under which the manual defines it; what it lacks is always defined. A register that is undefined only in
     part (`shld r16`) has no entry either: its value holds undefined symbols, so it never equals anything else.
-    *n_undefined* counts the undefined symbols so far, so that a second `run` draws fresh ones.
+    *n_undefined* counts the undefined symbols so far, so that a second `run` draws fresh ones. *accesses* are those to memory, and
+    divisions, in order; *taken* is whether a closing jump is taken.
     """
 
     registers: Mapping[int, FNode] = field(default_factory=dict)
     flags: Mapping[str, FNode] = field(default_factory=dict)
     defined: Mapping[int | str, FNode] = field(default_factory=dict)
     n_undefined: int = 0
+    accesses: tuple[Access, ...] = ()
+    taken: FNode | None = None
 
 
 def initial_state(_t: Terms) -> State:
@@ -88,6 +96,8 @@ def constant_term(t: Terms, constant: Constant) -> FNode:
 
 
 def _address(t: Terms, state: State, mem: Mem) -> FNode:
+    if mem.rip:
+        return t.add(t.symbol(IMAGE, 64), constant_term(t, mem.displacement))
     address = t.const(0, 64) if mem.base is None else register_term(t, state, mem.base.family)
     if mem.index is not None:
         index = register_term(t, state, mem.index.family)
@@ -107,21 +117,36 @@ def _read(t: Terms, state: State, operand: Operand, width: int) -> FNode:
     raise AssertionError(operand)
 
 
-def _effect(t: Terms, state: State, bound: Bound, instruction: Instruction) -> Effect:
-    form = bound.form
-    operands = [
-        _read(t, state, operand, width) for slot, operand, width in zip(form.slots, bound.operands, bound.widths, strict=True) if slot.reads
-    ]
+def _accesses(bound: Bound) -> list[Operand]:
+    """The memory operands of *bound* that are accessed, not only computed."""
+    return [o for slot, o in zip(bound.form.slots, bound.operands, strict=True) if isinstance(o, Mem) and slot.kinds != ("mem",)]
+
+
+def _effect(t: Terms, state: State, bound: Bound, instruction: Instruction, memory: LoadModel) -> tuple[Effect, tuple[Access, ...]]:
+    """The effect, and the loads that it came from."""
+    form, accessed = bound.form, _accesses(bound)
+    loads: tuple[Access, ...] = ()
+    operands = []
+    for slot, operand, width in zip(form.slots, bound.operands, bound.widths, strict=True):
+        if slot.reads:
+            value = _read(t, state, operand, width)
+            if operand in accessed:
+                loaded = memory(t, state.accesses + loads, value, width // 8)
+                loads, value = (*loads, Access(Kind.LOAD, value, loaded, register_term(t, state, RSP))), loaded
+            operands.append(value)
     effect = form.semantics(t, *operands, *(flag_term(t, state, name) for name in form.reads))
     may_be_undefined = {name for name, output in effect.flags.items() if output.defined is not None}
     if effect.flags.keys() != form.writes or not may_be_undefined <= form.undefined or len(effect.results) != len(_written(bound)):
         raise AssertionError(f"{instruction}: the effect and the form's line differ in what they write or leave undefined")
-    return effect
+    if effect.division is not None:
+        kind = Kind.SIGNED_DIVISION if effect.division.is_signed else Kind.DIVISION
+        loads = (*loads, Access(kind, None, effect.division.operands))
+    return effect, loads
 
 
-def _written(bound: Bound) -> list[Register]:
+def _written(bound: Bound) -> list[Register | Mem]:
     pairs = zip(bound.form.slots, bound.operands, strict=True)
-    return [operand for slot, operand in pairs if slot.writes and isinstance(operand, Register)]
+    return [operand for slot, operand in pairs if slot.writes and isinstance(operand, Register | Mem)]
 
 
 class _Writer:
@@ -129,12 +154,12 @@ class _Writer:
 
     def __init__(self, t: Terms, state: State, side: str, *, is_pattern: bool) -> None:
         self.t, self.side, self.is_pattern = t, side, is_pattern
-        self.state = State(dict(state.registers), dict(state.flags), dict(state.defined), state.n_undefined)
+        self.state = replace(state, registers=dict(state.registers), flags=dict(state.flags), defined=dict(state.defined))
 
     def _undefined(self, width: int) -> FNode:
-        s = self.state
-        self.state = State(s.registers, s.flags, s.defined, s.n_undefined + 1)
-        return self.t.undefined(self.side, s.n_undefined, width)
+        number = self.state.n_undefined
+        self.state = replace(self.state, n_undefined=number + 1)
+        return self.t.undefined(self.side, number, width)
 
     def _conditions(self, output: Output) -> tuple[FNode, FNode]:
         """When the location is written, and when the new value is defined."""
@@ -157,7 +182,7 @@ class _Writer:
         conditions.pop(key, None)
         if now_defined is not t.const(1, 1):
             conditions[key] = now_defined
-        self.state = State(registers, flags, conditions, state.n_undefined)
+        self.state = replace(state, registers=registers, flags=flags, defined=conditions)
 
     def flag(self, name: str, output: Output) -> None:
         t = self.t
@@ -182,6 +207,20 @@ class _Writer:
             value = t.ite(defined, value, self._undefined(64))
         self._store(register.family, old, value, written, defined)
 
+    def memory(self, address: FNode, output: Output) -> None:
+        written, defined = self._conditions(output)
+        assert written is self.t.const(1, 1), "every store of the table happens always"
+        value = (
+            output.value if defined is self.t.const(1, 1) else self.t.ite(defined, output.value, self._undefined(output.value.bv_width()))
+        )
+        self.access(Access(Kind.STORE, address, value, register_term(self.t, self.state, RSP)))
+
+    def access(self, *more: Access) -> None:
+        self.state = replace(self.state, accesses=(*self.state.accesses, *more))
+
+    def taken(self, condition: FNode) -> None:
+        self.state = replace(self.state, taken=condition)
+
 
 def _merged(t: Terms, old: FNode, register: Register, value: FNode) -> FNode:
     """*old* with its low 8 or 16 bits, or bits 15..8, replaced. SDM vol. 1, 3.4.1.1."""
@@ -190,25 +229,47 @@ def _merged(t: Terms, old: FNode, register: Register, value: FNode) -> FNode:
     return t.concat(t.extract(old, 63, register.width), value)
 
 
-def run(t: Terms, instructions: Sequence[Instruction], state: State, *, side: str = "left", is_pattern: bool = True) -> State:
+def run(
+    t: Terms,
+    instructions: Sequence[Instruction],
+    state: State,
+    *,
+    side: str = "left",
+    is_pattern: bool = True,
+    memory: LoadModel | None = None,
+) -> State:
     """
     The state after *instructions*, started in *state*.
 
     Undefined values are the fresh symbols ``<side>!undef<n>_<width>``. *is_pattern* tells which reading the scans get whose
-    source is 0: in a pattern the destination stays, in a replacement it is undefined.
+    source is 0: in a pattern the destination stays, in a replacement it is undefined. Loads take their values from *memory*; without
+    it, accesses, divisions and jumps are refused.
 
     Raises:
-        UnmodelledForm: An instruction has no row in `ruledb.semantics.forms`.
+        UnmodelledForm: An instruction has no row in the table of forms, or does more than the caller has a model of.
 
     """
     writer = _Writer(t, state, side, is_pattern=is_pattern)
     for instruction in instructions:
         bound = bind(instruction)
-        effect = _effect(t, writer.state, bound, instruction)
-        for register, output in zip(_written(bound), effect.results, strict=True):
-            writer.register(register, output)
+        before = writer.state
+        if before.taken is not None:
+            raise UnmodelledForm(f"{instruction}: behind a jump; a jump is modelled at a window's end only")
+        effect, accesses = _effect(t, before, bound, instruction, memory or free_loads)
+        stores = [o for o in _written(bound) if isinstance(o, Mem)]
+        if memory is None and (accesses or stores or effect.taken is not None):
+            raise UnmodelledForm(f"{instruction}: memory, division or branch, where registers and flags alone are modelled")
+        writer.access(*accesses)
+        # Last first: where two operands are one register, the first one stays (SDM: xadd, mulx, pop rsp).
+        for operand, output in reversed(list(zip(_written(bound), effect.results, strict=True))):
+            if isinstance(operand, Mem):
+                writer.memory(_address(t, before, operand), output)
+            else:
+                writer.register(operand, output)
         for name, output in effect.flags.items():
             writer.flag(name, output)
+        if effect.taken is not None:
+            writer.taken(effect.taken)
     return writer.state
 
 
@@ -226,9 +287,10 @@ def reads_and_writes(instruction: Instruction) -> tuple[int, int, int]:
     """
     t = Terms(Environment())
     bound = bind(instruction)
-    effect = _effect(t, State(), bound, instruction)
+    effect, accesses = _effect(t, State(), bound, instruction, free_loads)
     always, never = t.const(1, 1), t.const(0, 1)
-    written = [(written_mask(r), o) for r, o in zip(_written(bound), effect.results, strict=True)]
+    results = list(zip(_written(bound), effect.results, strict=True))
+    written = [(written_mask(r), o) for r, o in results if isinstance(r, Register)]
     written += [(FLAG_BIT[name], o) for name, o in effect.flags.items()]
     may = must = 0
     names: set[str] = set()
@@ -239,6 +301,9 @@ def reads_and_writes(instruction: Instruction) -> tuple[int, int, int]:
         may |= mask
         must |= mask if all(c is always for c in conditions) else 0
         names.update(*(t.names(term) for term in (output.value, *conditions)))
+    beyond = [term for a in accesses for term in (a.address, a.value) if term is not None]
+    beyond += [term for r, o in results if isinstance(r, Mem) for term in (_address(t, State(), r), o.value)]
+    names.update(*(t.names(term) for term in (*beyond, *filter(None, (effect.taken,)))))
     return _read_mask(bound, names), may, must
 
 
@@ -246,7 +311,7 @@ def _read_mask(bound: Bound, names: set[str]) -> int:
     """Mask of the operands and flags that are read and whose symbol is among *names*."""
     mask = sum(FLAG_BIT[name] for name in bound.form.reads if name in names)
     for slot, operand in zip(bound.form.slots, bound.operands, strict=True):
-        if slot.reads:
+        if slot.reads or isinstance(operand, Mem):
             for register in registers_of(operand):
                 mask |= lane_mask(register) if f"r{register.family}" in names else 0
     return mask

@@ -13,7 +13,7 @@ from pysmt.fnode import FNode
 from pysmt.operators import BV_COMP
 from pysmt.typing import BVType
 
-__all__ = ["Effect", "Output", "Terms"]
+__all__ = ["Division", "Effect", "Output", "Terms"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,25 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
+class Division:
+    """What decides whether a division traps: dividend and divisor side by side, and how they are read."""
+
+    operands: FNode
+    is_signed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Effect:
-    """What one instruction does: an output per written operand, in operand order, and per written flag (``CF`` …)."""
+    """
+    What one instruction does: an output per written operand, in operand order, and per written flag (``CF`` …).
+
+    *division* is what may trap; *taken* (BV1) is whether a jump goes to its target.
+    """
 
     results: tuple[Output, ...] = ()
     flags: Mapping[str, Output] = field(default_factory=dict)
+    division: Division | None = None
+    taken: FNode | None = None
 
 
 class Terms:
@@ -91,6 +105,22 @@ class Terms:
         if _is(b, 1) or _is(a, 0):
             return a
         return self._fold(self.manager.BVMul, lambda x, y: x * y, a, b)
+
+    def udiv(self, a: FNode, b: FNode) -> FNode:
+        """The quotient of a by b, unsigned; of b = 0: all ones, as in SMT-LIB."""
+        return self.manager.BVUDiv(a, b)
+
+    def urem(self, a: FNode, b: FNode) -> FNode:
+        """The remainder of a by b, unsigned; of b = 0: a."""
+        return self.manager.BVURem(a, b)
+
+    def sdiv(self, a: FNode, b: FNode) -> FNode:
+        """The quotient of a by b, signed, truncated towards 0."""
+        return self.manager.BVSDiv(a, b)
+
+    def srem(self, a: FNode, b: FNode) -> FNode:
+        """The remainder of a by b, signed, with the sign of a."""
+        return self.manager.BVSRem(a, b)
 
     # bitwise
 

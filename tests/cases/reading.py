@@ -6,10 +6,11 @@ from pathlib import Path
 
 from ruledb.cost import size_of, time_of
 from ruledb.machine.instruction import Instruction
+from ruledb.machine.march import BASELINE, LEVELS
 from ruledb.machine.registers import family_mask
 from ruledb.optimizer import Goal, improve
 from ruledb.proof.prover import written_families
-from ruledb.request import live_mask, read_window, unmodelled
+from ruledb.request import live_mask, read_window, unmodelled, unsearchable
 
 FOLDER = Path(__file__).parent
 
@@ -23,6 +24,7 @@ class Case:
     other: tuple[Instruction, ...]
     live: int
     better_by: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.id
@@ -36,6 +38,16 @@ class Case:
         return sum(family_mask(f) for f in new if not family_mask(f) & self.live)
 
     @property
+    def march(self) -> str:
+        """The level that has the instructions of both windows."""
+        return "x86-64-v3" if set(self.features) & LEVELS["x86-64-v3"] else BASELINE
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether the search has kernels for both windows."""
+        return not unsearchable(self.window) and not unsearchable(self.other)
+
+    @property
     def cost(self) -> str:
         """The cost model that the case is about."""
         return "size" if "bytes" in self.better_by else "time"
@@ -47,7 +59,8 @@ def cases(name, other):
     for entry in json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8")):
         window = read_window("\n".join(entry["input"]))
         live = live_mask(window, ",".join(entry["live_out"]["regs"]), ",".join(entry["live_out"]["flags"]))
-        found.append(Case(entry["id"], window, read_window("\n".join(entry[other])), live, tuple(entry.get("better_by", ()))))
+        better_by = tuple(entry.get("better_by", ()))
+        found.append(Case(entry["id"], window, read_window("\n".join(entry[other])), live, better_by, tuple(entry["features"])))
     return found
 
 

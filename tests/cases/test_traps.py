@@ -9,6 +9,7 @@ from reading import cases
 from ruledb.checking import check
 from ruledb.machine.canonical import bind, canonicalise, to_canonical_mask
 from ruledb.machine.instruction import sequence_text
+from ruledb.machine.policy import Conditions
 from ruledb.machine.registers import ALL_REGISTERS, family_mask
 from ruledb.proof.prover import written_families
 from ruledb.request import unmodelled
@@ -17,19 +18,43 @@ from ruledb.semantics.symbolic import reads_and_writes
 TRAPS = cases("traps", "output")
 
 
-@pytest.mark.parametrize("trap", TRAPS, ids=str)
+SHARED_WITH_THREADS = [t for t in TRAPS if "threads" in t.features]
+
+
+@pytest.mark.parametrize("trap", [t for t in TRAPS if t not in SHARED_WITH_THREADS], ids=str)
 def test_the_checker_refuses(trap, prover):
     """The wrong output is different, with a state on which the emulator saw it."""
-    answer = check(trap.window, trap.other, trap.live, trap.scratch, prover)
+    answer = check(trap.window, trap.other, trap.live, trap.scratch, prover, march=trap.march)
     assert answer.verdict == "different"
     assert answer.confirmed
     assert answer.left != answer.right
 
 
+@pytest.mark.parametrize("trap", SHARED_WITH_THREADS, ids=str)
+def test_the_checker_refuses_what_only_other_threads_see(trap, prover):
+    """What no state of one thread shows is refused by the memory policy or a barrier, which the reason names."""
+    answer = check(trap.window, trap.other, trap.live, trap.scratch, prover)
+    assert answer.verdict == "different"
+    assert answer.reason.startswith(("only the memory policy strict forbids it", "barrier lock"))
+    assert not answer.confirmed
+
+
+@pytest.mark.parametrize("policy", ["strict", "stack", "private", "plain"])
+@pytest.mark.parametrize("trap", [t for t in TRAPS if "memory" in t.features and not unmodelled((*t.window, *t.other))], ids=str)
+def test_no_policy_performs_a_trap_of_one_thread(trap, policy, prover):
+    """Promises about memory let through what other threads would see, and nothing else."""
+    answer = check(trap.window, trap.other, trap.live, trap.scratch, prover, march=trap.march, conditions=Conditions(policy))
+    assert answer.verdict == ("equivalent" if trap in SHARED_WITH_THREADS and (policy, trap.id) in _PROMISED else "different")
+
+
+_PROMISED = {("plain", "store-first-dropped"), ("plain", "load-doubled")}
+"""Policies under which a trap of several threads is none."""
+
+
 @pytest.mark.parametrize("trap", [t for t in TRAPS if not unmodelled(t.window)], ids=str)
 def test_the_checker_accepts_the_window_itself(trap, prover):
     """Each window stands for itself: the refusal is about the output."""
-    assert check(trap.window, trap.window, trap.live, 0, prover).verdict == "equivalent"
+    assert check(trap.window, trap.window, trap.live, 0, prover, march=trap.march).verdict == "equivalent"
 
 
 @dataclass(frozen=True)
@@ -66,7 +91,7 @@ def fallen_for(rules, prover):
     """Rewrites of traps that are wrong."""
 
     def is_wrong(trap, made):
-        return made.window == trap.other or check(trap.window, made.window, trap.live, 0, prover).verdict != "equivalent"
+        return made.window == trap.other or check(trap.window, made.window, trap.live, 0, prover, march=trap.march).verdict != "equivalent"
 
     return [
         f"{trap}: {made.rule.text}"

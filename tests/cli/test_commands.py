@@ -30,8 +30,10 @@ FIGURES = {"instructions", "bytes", "cycles"}
         (("mov rax, rbx", "mov eax, ebx", "--live-out", "rax"), 1, "different"),
         (("mov eax, 1", "mov ecx, 1; mov eax, ecx"), 1, "different"),
         (("mov eax, 1", "mov ecx, 1; mov eax, ecx", "--scratch", "rcx"), 0, "equivalent"),
-        (("mov eax, [rbx]", "mov eax, [rbx]"), 3, "unsupported"),
+        (("mov eax, fs:[rbx]", "mov eax, fs:[rbx]"), 3, "unsupported"),
         (("call there", "nop"), 3, "unsupported"),
+        (("sub eax, ecx; test eax, eax; jne L", "sub eax, ecx; jne L"), 0, "equivalent"),
+        (("sub eax, ecx; test eax, eax; jne L", "sub eax, ecx; je L"), 1, "different"),
         (("mov eax, 1\nnop", "mov eax, 1"), 0, "equivalent"),
     ],
 )
@@ -44,6 +46,56 @@ def test_check(ruledb_json, arguments, code, verdict):
     if verdict == "different" and "scratch" not in answer["reason"]:
         assert answer["counterexample"].keys() == {"regs", "flags", "memory"}
         assert answer["left"] != answer["right"]
+
+
+_STORED = "mov qword ptr [rbp-8], rax; mov rcx, qword ptr [rbp-8]", "mov qword ptr [rbp-8], rax; mov rcx, rax"
+_PUSHED = "push rax; mov ecx, [rbx]; pop rdx", "mov rdx, rax; mov ecx, [rbx]"
+_BELOW = "--assume", "private(rsp-8)", "--assume", "dead(rsp-8)"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "reason"),
+    [
+        (("mov eax, [rbx]; add ecx, eax", "add ecx, [rbx]", "--live-out", "ecx"), 0, "policy strict"),
+        (_STORED, 1, "only the memory policy strict forbids it"),
+        ((*_STORED, "--policy", "stack"), 1, "only the memory policy stack forbids it"),
+        ((*_STORED, "--policy", "stack", "--assume", "stack(rbp)"), 0, "policy stack, assuming stack(rbp)"),
+        ((*_STORED, "--policy", "plain"), 0, "policy plain"),
+        ((*_PUSHED, *_BELOW), 0, "policy strict, assuming private(rsp-8), dead(rsp-8)"),
+        ((*_PUSHED, *_BELOW[:2]), 1, "differs in memory"),
+        (_PUSHED, 1, "differs in"),
+        (("lock add dword ptr [rbx], 1", "add dword ptr [rbx], 1"), 1, "barrier lock"),
+        (("mov [rbx], eax", "nop", "--no-live-memory"), 1, "only the memory policy strict forbids it"),
+        (("mov [rbx], eax", "nop", "--no-live-memory", "--policy", "plain"), 0, "policy plain"),
+        (("mov eax, ecx; mov [rbx], eax", "mov [rbx], edx", "--live-out", "ebx", "--no-live-memory"), 0, "policy strict"),
+        (("mov eax, [rbx]; bswap eax", "movbe eax, [rbx]"), 1, "march: the replacement needs movbe"),
+        (("mov eax, [rbx]; bswap eax", "movbe eax, [rbx]", "--march", "x86-64-v3"), 0, "policy strict"),
+        (("tzcnt eax, ecx", "tzcnt eax, ecx"), 3, "another instruction on some processors"),
+        (("tzcnt eax, ecx", "tzcnt eax, ecx", "--march", "x86-64-v3"), 0, ""),
+        (("lea rax, [rip+0x4000]", "mov eax, 0x4000"), 1, "differs in"),
+        (("lea rax, [rip+0x4000]; mov ecx, [rax+8]", "mov ecx, [rip+0x4008]", "--live-out", "ecx"), 0, "policy strict"),
+    ],
+)
+def test_check_of_memory(ruledb_json, arguments, code, reason):
+    """The reason says under which policy and assumptions a window with memory may be replaced, or what forbids it."""
+    got, answer = ruledb_json("check", *arguments)
+    assert got == code, answer
+    assert answer["reason"].startswith(reason) if code != 3 else reason in answer["reason"]
+
+
+def test_check_refuses_unknown_assumptions(ruledb):
+    """An assumption or a policy that does not exist is bad usage."""
+    assert ruledb("check", "nop", "nop", "--assume", "stack(eax)")[0] == 2
+    assert ruledb("check", "nop", "nop", "--policy", "lax")[0] == 2
+
+
+def test_check_shows_bytes_and_faults(ruledb_json):
+    """The state that tells two windows apart has bytes of memory, and says which side faults."""
+    _, answer = ruledb_json("check", "mov [rdi], al; mov [rsi], cl", "mov [rsi], cl; mov [rdi], al", "--policy", "plain")
+    assert answer["counterexample"]["memory"]
+    assert answer["left"]["memory"] != answer["right"]["memory"]
+    _, answer = ruledb_json("check", "movzx eax, word ptr [rdi]", "mov eax, dword ptr [rdi]", "--live-out", "ax")
+    assert (answer["left"]["fault"], answer["right"]["fault"]) == (False, True)
 
 
 def test_check_says_unknown(ruledb, monkeypatch):
@@ -162,6 +214,21 @@ def test_verify_a_file(ruledb_json, tmp_path, solver):
     assert (answer["rules"], answer["proved"], answer["stale"]) == (2, 2, 0)
     code, answer = ruledb_json("verify", file_of(tmp_path / "wrong.rules", WRONG, FOREIGN), "--solver", solver, "--jobs", "1")
     assert (code, answer["refuted"]) == (1, 2)
+
+
+_PUSH_POP = "push r0; mov r1d, dword ptr [r2+c0]; pop r3", "mov r3, r0; mov r1d, dword ptr [r2+c0]", "r0 r1 r2 r3"
+_RELOAD = "mov qword ptr [r0+c0], r1; mov r2, qword ptr [r0+c0]", "mov qword ptr [r0+c0], r1; mov r2, r1", "r0 r1 r2"
+_NO_STACK = {"policy": "strict", "assumes": ("private(rsp-8)", "dead(rsp-8)")}
+
+
+def test_verify_rules_about_memory(ruledb_json, tmp_path):
+    """A rule about memory holds under the policy and the assumptions in its text, and under no weaker ones."""
+    right = rule(*_PUSH_POP, **_NO_STACK), rule(*_RELOAD, policy="stack", assumes=("stack(r0)",))
+    code, answer = ruledb_json("verify", file_of(tmp_path / "right.rules", *right), "--jobs", "1")
+    assert (code, answer["proved"]) == (0, 2), answer
+    wrong = rule(*_PUSH_POP, policy="strict"), rule(*_RELOAD, policy="stack"), rule(*_RELOAD, policy="lax")
+    code, answer = ruledb_json("verify", file_of(tmp_path / "wrong.rules", *wrong), "--jobs", "1")
+    assert (code, answer["refuted"]) == (1, 3), answer
 
 
 def test_verify_the_database(ruledb_json, filled, monkeypatch):

@@ -21,12 +21,12 @@ from ruledb.machine.canonical import (
     touched_mask,
 )
 from ruledb.machine.codec import encode
-from ruledb.machine.instruction import sequence_text
-from ruledb.machine.registers import N_HARDWARE, RAX, RBX, RCX, RDX, RSP, Register, family_mask, mask_text
+from ruledb.machine.instruction import Label, sequence_text
+from ruledb.machine.registers import N_HARDWARE, RAX, RBP, RBX, RCX, RDX, RSP, Register, family_mask, mask_text
 
 PIECES = (
     "mov {a}, {b}", "add {a}, {i}", "xor {a}, {a}", "lea {a}, [{b}+{c}*4+{i}]", "imul {a}, {b}, {i}", "shl {a}, cl", "cdq", "mul {a}",
-    "movzx {a}, {bb}", "sete {ab}", "cmovl {a}, {c}", "shld {a}, {b}, {n}", "and {ab}, {n}", "sub rsp, {n}", "test {a}, {i}", "cqo",
+    "mov {a}, {p} ptr [{b}+{i}]", "add {p} ptr [{b}+{c}*8], {a}", "mov {p} ptr [{b}], {i}", "push {b}", "movzx {a}, {bb}", "sete {ab}", "cmovl {a}, {c}", "shld {a}, {b}, {n}", "and {ab}, {n}", "sub rsp, {n}", "test {a}, {i}", "cqo",
 )  # fmt: skip
 FREE = tuple(f for f in range(N_HARDWARE) if f not in (RAX, RCX, RDX, RSP))
 IMMEDIATES = st.integers(-128, 127)
@@ -42,7 +42,8 @@ def windows(draw):
         names = draw(st.lists(st.sampled_from((*FREE[:4], RAX, RCX)), min_size=3, max_size=3))
         slots = {key: str(Register(f, width)) for key, f in zip("abc", names, strict=True)}
         slots |= {f"{key}b": str(Register(f, 8)) for key, f in zip("abc", names, strict=True)}
-        if "[" in piece:
+        slots["p"] = {32: "dword", 64: "qword"}[width]
+        if "[" in piece or "push" in piece:
             slots |= {key: str(Register(f, 64)) for key, f in zip("bc", names[1:], strict=True)}
         text.append(piece.format(**slots, i=draw(IMMEDIATES), n=draw(st.integers(1, 31))))
     return seq("; ".join(text).replace("+-", "-"))
@@ -110,6 +111,15 @@ def test_a_part_of_a_canonical_form_is_known_by_the_part(window, data):
         ("lea rax, [rsp+8]", "lea r0, [rsp+c0]"),
         ("mov ah, bl", "mov r0h, r1b"),
         ("shl ebx, 3", "shl r0d, c0"),
+        ("mov dword ptr [rbp-8], eax; mov ecx, dword ptr [rbp-8]", "mov dword ptr [r0+c0], r1d; mov r2d, dword ptr [r0+c0]"),
+        ("mov qword ptr [rbx+rcx*8+16], 16", "mov qword ptr [r0+r1*8+c0], c0"),
+        ("mov al, byte ptr [rbx]; mov ah, byte ptr [rbx+1]", "mov r0b, byte ptr [r1]; mov r0h, byte ptr [r1+1]"),
+        ("push rbx; pop rbp", "push r0; pop r1"),
+        ("mov rbp, rsp; leave", "mov rbp, rsp; leave"),
+        ("mov eax, dword ptr [rip+0x40]; mov dword ptr [rip+0x40], 0x40", "mov r0d, dword ptr [rip+c0]; mov dword ptr [rip+c0], c1"),
+        ("cmpxchg dword ptr [rbx], ecx; mov eax, ebx", "cmpxchg dword ptr [r0], r1d; mov eax, r0d"),
+        ("mulx rax, rbx, rcx; mov rsi, rdx", "mulx r0, r1, r2; mov r3, rdx"),
+        ("test ebx, ebx; jne 0x4010", "test r0d, r0d; jne L"),
     ],
 )
 def test_examples(text, canonical):
@@ -120,6 +130,21 @@ def test_examples(text, canonical):
 def test_the_literal_form_keeps_its_constants():
     """Only registers are renamed."""
     assert canonicalise(seq("shl ebx, 3; add ebx, 1"), literal=True).text == "shl r0d, 3; add r0d, 1"
+
+
+def test_the_literal_form_keeps_no_address():
+    """Where a program is loaded nobody knows: a rip-relative address is a symbol even where constants stay, other addresses are not."""
+    literal = canonicalise(seq("lea rax, [rip+1]; add rax, 8; mov ecx, dword ptr [rax+0x4000]"), literal=True)
+    assert literal.text == "lea r0, [rip+c0]; add r0, 8; mov r1d, dword ptr [r0+0x4000]"
+    assert literal.constants == (1,)
+
+
+def test_a_jump_comes_back_with_its_target():
+    """Binding puts the target of a closing jump back."""
+    window = seq("cmp ebx, 5; jle 0x401234")
+    canonical = canonicalise(window)
+    assert canonical.target == Label("0x401234")
+    assert bind(canonical.instructions, canonical.families, canonical.constants, canonical.target) == window
 
 
 def test_a_window_with_too_many_registers_has_no_form():
@@ -142,6 +167,12 @@ def test_a_window_with_too_many_registers_has_no_form():
         ("add r0, c0; shl r0, c1", (32, 8)),
         ("lea r0, [r0+c0]; mov r1w, c1", (32, 16)),
         ("mov r0, (c1 + c0)", (64, 64)),
+        ("mov r0, qword ptr [r1+c0]", (32,)),
+        ("mov qword ptr [r1+c0], c1", (32, 32)),
+        ("mov r0d, dword ptr [rip+c0]; mov r1d, dword ptr [rip+c1]", (64, 64)),
+        ("mov word ptr [r1+c0], c0", (16,)),
+        ("push c0", (32,)),
+        ("rorx r0, r1, c0", (8,)),
         ("mov r0, 1", ()),
     ],
 )
@@ -168,7 +199,10 @@ def test_masks_follow_the_names():
 
 
 def test_families_include_the_implied():
-    """What an instruction uses without a word counts, rsp only where it is named."""
+    """What an instruction uses without a word counts."""
+    assert families_in(seq("push rbx")) == {RSP, RBX}
+    assert families_in(seq("leave")) == {RSP, RBP}
+    assert families_in(seq("mov eax, dword ptr [rbx+rcx*2]")) == {RAX, RBX, RCX}
     assert families_in(seq("mul ebx")) == {RAX, RDX, RBX}
     assert families_in(seq("shl ebx, cl")) == {RCX, RBX}
     assert touched_mask(seq("cdqe")) == family_mask(RAX)

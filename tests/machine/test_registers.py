@@ -7,12 +7,15 @@ from hypothesis import strategies as st
 from ruledb.machine.registers import (
     ALL_FLAGS,
     ALL_REGISTERS,
+    EFFECTS,
     FLAG_BIT,
     FLAGS,
+    MEMORY,
     N_FAMILIES,
     N_LANES,
     RBX,
     RSI,
+    TAKEN,
     VIRTUAL,
     Register,
     families_of,
@@ -77,6 +80,13 @@ def test_flags_are_apart_from_registers():
     assert len(set(FLAG_BIT.values())) == len(FLAGS)
     assert not ALL_FLAGS & (ALL_REGISTERS | sum(map(family_mask, range(N_FAMILIES))))
     assert flags_of(ALL_FLAGS | ALL_REGISTERS) == FLAGS
+
+
+def test_effects_are_apart_from_locations():
+    """Memory, accesses, faults and a jump have bits and names of their own."""
+    assert len(set(EFFECTS.values())) == len(EFFECTS)
+    assert not sum(EFFECTS.values()) & (ALL_FLAGS | sum(map(family_mask, range(N_FAMILIES))))
+    assert parse_mask(mask_text(MEMORY | TAKEN | FLAG_BIT["CF"])) == MEMORY | TAKEN | FLAG_BIT["CF"]
 
 
 @pytest.mark.parametrize("word", ["foo", "rax[7:1]", "xmm0", "r16", "CFF", "rax[31:16"])

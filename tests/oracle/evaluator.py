@@ -48,6 +48,28 @@ _BINARY: dict[int, Callable] = {
 }
 
 
+def _number(a: int, width: int) -> int:
+    return a - (a >> (width - 1) << width)
+
+
+def _quotient(a: int, b: int, width: int) -> int:
+    a, b = _number(a, width), _number(b, width)
+    return 0 if b == 0 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _remainder(a: int, b: int, width: int) -> int:
+    return _number(a, width) - _quotient(a, b, width) * _number(b, width)
+
+
+_DIVISIONS: dict[int, Callable] = {
+    op.BV_UDIV: lambda a, b, _w: 0 if b == 0 else a // b,
+    op.BV_UREM: lambda a, b, _w: a if b == 0 else a % b,
+    op.BV_SDIV: _quotient,
+    op.BV_SREM: _remainder,
+}
+"""Values for a divisor of 0 do not matter: such a division traps."""
+
+
 class Evaluator:
     """Values of terms where symbols have the given values, one per state; shared nodes are computed once."""
 
@@ -87,7 +109,8 @@ class Evaluator:
             width = node.arg(0).bv_width()
             return _signed(args[0], width) < _signed(args[1], width)
         width = node.bv_width()
-        value = self._wide(node, kind, args, width) if width > 64 or node.arg(0).bv_width() > 64 else self._narrow(node, kind, args, width)
+        is_wide = width > 64 or node.arg(0).bv_width() > 64 or kind in _DIVISIONS
+        value = self._wide(node, kind, args, width) if is_wide else self._narrow(node, kind, args, width)
         value = value & _mask(width)
         return value.astype(_U) if width <= 64 else value
 
@@ -110,6 +133,8 @@ class Evaluator:
 
     def _wide(self, node: FNode, kind: int, args: list[np.ndarray], width: int) -> np.ndarray:
         args = [a.astype(object) for a in args]
+        if kind in _DIVISIONS:
+            return np.vectorize(lambda a, b: _DIVISIONS[kind](int(a), int(b), width), otypes=[object])(*args)
         if kind == op.BV_MUL:
             return args[0] * args[1]
         if kind == op.BV_CONCAT:

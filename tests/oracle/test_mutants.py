@@ -11,7 +11,7 @@ from conformance import compare, states_of
 from form_list import cases, shape
 
 from ruledb.proof.oracle import Oracle
-from ruledb.semantics import arith, bitwise, control, move, shift, symbolic
+from ruledb.semantics import arith, bits, bitwise, control, move, shift, symbolic
 from ruledb.semantics.forms import FORMS
 from ruledb.semantics.terms import Effect, Output, Terms
 
@@ -51,9 +51,9 @@ def _instead(function):
     return _in_table(lambda _: function)
 
 
-def _patched(owner, name, value):
-    """Replace one function of a module or class."""
-    return lambda monkeypatch, _: monkeypatch.setattr(owner, name, value)
+def _patched(owner, name, value, *, missing: bool = False):
+    """Replace one function of a module or class, or (*missing*) hide a builtin there."""
+    return lambda monkeypatch, _: monkeypatch.setattr(owner, name, value, raising=not missing)
 
 
 def _flag(name: str, term, **conditions):
@@ -262,6 +262,43 @@ MUTANTS = [
     Mutant("clc: sets", "clc", _instead(control.stc)),
     Mutant("lea: scale dropped", "lea", _patched(symbolic, "_address", _address_without_scale)),
     Mutant("lea: displacement dropped", "lea", _patched(symbolic, "_address", _address_without_displacement)),
+    Mutant("popcnt: one bit missing", "popcnt", _in_table(lambda f: lambda t, s: f(t, t.and_(s, t.const(-2, s.bv_width()))))),
+    Mutant("popcnt: ZF never set", "popcnt", _flag("ZF", lambda t, r, s: t.const(0, 1))),
+    Mutant("popcnt: CF as ZF", "popcnt", _flag("CF", lambda t, r, s: t.is_zero(s))),
+    Mutant("lzcnt: as tzcnt", "lzcnt", _instead(bits.tzcnt)),
+    Mutant("tzcnt: 0 gives the highest index", "tzcnt", _result(lambda t, r, s: bitwise.lowest_bit(t, s))),
+    Mutant("lzcnt: CF as ZF", "lzcnt", _flag("CF", lambda t, r, s: t.is_zero(r))),
+    Mutant("tzcnt: ZF of the source", "tzcnt", _flag("ZF", lambda t, r, s: t.is_zero(s))),
+    Mutant("andn: inverts the second operand", "andn", _in_table(lambda f: lambda t, a, b: f(t, b, a))),
+    Mutant("andn: SF never set", "andn", _flag("SF", lambda t, r, a, b: t.const(0, 1))),
+    Mutant("andn: CF of the sign", "andn", _flag("CF", lambda t, r, a, b: t.sign(r))),
+    Mutant("blsi: as blsr", "blsi", _result(lambda t, r, s: bits.blsr(t, s).results[0].value)),
+    Mutant("blsi: ZF inverted", "blsi", _flag("ZF", lambda t, r, s: t.not_(t.is_zero(r)))),
+    Mutant("blsr: as blsmsk", "blsr", _result(lambda t, r, s: bits.blsmsk(t, s).results[0].value)),
+    Mutant("blsr: CF inverted", "blsr", _flag("CF", lambda t, r, s: t.not_(t.is_zero(s)))),
+    Mutant("blsr: OF of the sign", "blsr", _flag("OF", lambda t, r, s: t.sign(s))),
+    Mutant("blsmsk: without the lowest 1", "blsmsk", _result(lambda t, r, s: t.lshr(r, t.const(1, r.bv_width())))),
+    Mutant("blsmsk: ZF of the source", "blsmsk", _flag("ZF", lambda t, r, s: t.is_zero(s))),
+    Mutant("blsmsk: CF never set", "blsmsk", _flag("CF", lambda t, r, s: t.const(0, 1))),
+    Mutant("pdep: as pext", "pdep", _instead(bits.pext)),
+    Mutant("pext: as pdep", "pext", _instead(bits.pdep)),
+    Mutant("shlx: count not masked", "shlx", _instead(lambda t, a, n: Effect((Output(t.shl(a, n)),)))),
+    Mutant("shrx: as sarx", "shrx", _instead(shift.sarx)),
+    Mutant("sarx: as shrx", "sarx", _instead(shift.shrx)),
+    Mutant("rorx: turns left", "rorx", _instead(lambda t, a, n: Effect((Output(shift._rotated_left(t, a, shift._turns(t, a, n))),)))),
+    Mutant("mulx: halves exchanged", "mulx", _in_table(lambda f: lambda t, s, d: Effect(f(t, s, d).results[::-1]))),
+    Mutant("mulx: signed", "mulx", _result(lambda t, r, s, d: arith._signed_halves(t, d, s)[0])),
+    Mutant("adcx: adds OF", "adcx", _in_table(lambda f: lambda t, a, b, cf: f(t, a, b, t.not_(cf)))),
+    Mutant("adcx: CF forgets the wrap by the carry", "adcx", _flag("CF", lambda t, r, a, b, cf: t.ult(r, a))),
+    Mutant("adox: OF of the signed sum", "adox", _flag("OF", lambda t, r, a, b, of: t.sign(t.and_(t.xor(a, r), t.xor(b, r))))),
+    Mutant("adox: without carry", "adox", _result(lambda t, r, a, b, of: t.add(a, b))),
+    Mutant("xadd: source stays", "xadd", _result(lambda t, r, a, b: b, 1)),
+    Mutant("xadd: destination stays", "xadd", _result(lambda t, r, a, b: a)),
+    Mutant("xadd: CF by <= instead of <", "xadd", _flag("CF", lambda t, r, a, b: _le(t, r, a))),
+    Mutant("results written first to last", "xadd mulx", _patched(symbolic, "reversed", lambda pairs: pairs, missing=True)),
+    Mutant("cmpxchg: exchanges always", "cmpxchg", _result(lambda t, r, a, b, c: b)),
+    Mutant("cmpxchg: accumulator stays", "cmpxchg", _result(lambda t, r, a, b, c: c, 1)),
+    Mutant("cmpxchg: flags of dst - acc", "cmpxchg", _flag("CF", lambda t, r, a, b, c: t.ult(a, c))),
     Mutant("32-bit writes keep the upper half", "mov add", _patched(symbolic._Writer, "register", _without_zero_extension)),
     Mutant("8- and 16-bit writes clear the rest", "mov add", _patched(symbolic, "_merged", lambda t, old, register, value: t.zext(value, 64))),
     Mutant("high byte read as low byte", "mov add", _patched(symbolic, "_read", _low_read)),

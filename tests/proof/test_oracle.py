@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ruledb.machine.registers import FLAGS
-from ruledb.proof.oracle import N_COLUMNS, RFLAGS, STATUS_BITS, STATUS_MASK, Oracle, OracleFault, flag_column, rflags_column
+from ruledb.proof.oracle import N_COLUMNS, PAGE_BYTES, RFLAGS, STATUS_BITS, STATUS_MASK, Oracle, OracleFault, flag_column, rflags_column
 
 _ADD_EAX = b"\x05"  # add eax, imm32
 
@@ -148,3 +148,67 @@ def test_two_oracles_are_independent():
     first, second = Oracle(), Oracle()
     state = np.zeros((1, N_COLUMNS), dtype=np.uint64)
     assert [o.run(_ADD_EAX + bytes((i, 0, 0, 0)), state)[0, 0] for i, o in enumerate((first, second, first, second))] == [0, 1, 2, 3]
+
+
+_SLOT = 0x200000000FFC
+"""Four bytes before the end of a page."""
+
+
+def _mixed(page: int) -> bytes:
+    return bytes((page + i) % 256 for i in range(PAGE_BYTES))
+
+
+def _row(**registers: int) -> np.ndarray:
+    row = np.zeros(N_COLUMNS, dtype=np.uint64)
+    for name, value in registers.items():
+        row[("rax", "rcx", "rdx", "rbx", "rsp").index(name)] = value
+    return row
+
+
+def test_a_run_in_memory_reads_what_the_caller_says(oracle):
+    """A load across pages has the bytes of both, lowest first, and leaves them as they were."""
+    run = oracle.run_in_memory(bytes.fromhex("488b03"), _row(rbx=_SLOT), _mixed)  # mov rax, [rbx]
+    wanted = _mixed(_SLOT >> 12)[-4:] + _mixed((_SLOT >> 12) + 1)[:4]
+    assert int(run.state[0]) == int.from_bytes(wanted, "little")
+    assert run.pages == {p: _mixed(p) for p in (_SLOT >> 12, (_SLOT >> 12) + 1)}
+    assert run.accesses == [(False, _SLOT, 8, 0)]
+    assert (run.is_taken, run.fault) == (False, "")
+
+
+def test_a_run_in_memory_brings_stores_back(oracle):
+    """Stored bytes and the accesses in order come back; the next run starts from the caller's memory again."""
+    for _ in range(2):
+        run = oracle.run_in_memory(bytes.fromhex("50 010b"), _row(rax=0x1122334455667788, rbx=_SLOT, rcx=5, rsp=0x210000000800), _mixed)
+        old = int.from_bytes(_mixed(_SLOT >> 12)[-4:], "little")
+        assert run.accesses == [
+            (True, 0x2100000007F8, 8, 0x1122334455667788),
+            (False, _SLOT, 4, 0),
+            (True, _SLOT, 4, (old + 5) & 0xFFFFFFFF),
+        ]
+        assert run.pages[0x210000000][0x7F8:0x800] == (0x1122334455667788).to_bytes(8, "little")
+        assert int(run.state[4]) == 0x2100000007F8
+
+
+def test_a_page_that_does_not_exist_faults(oracle):
+    """With only some pages an access to another one is a fault, across a page's end too; without memory every access is one."""
+    code = bytes.fromhex("488b03")
+    first = {_SLOT >> 12}
+    assert "READ_UNMAPPED" in oracle.run_in_memory(code, _row(rbx=_SLOT), _mixed, first).fault
+    assert not oracle.run_in_memory(code, _row(rbx=_SLOT - 4), _mixed, first).fault
+    assert "READ_UNMAPPED" in oracle.run_in_memory(code, _row(rbx=1 << 48), _mixed).fault
+    with pytest.raises(OracleFault, match="READ_UNMAPPED"):
+        oracle.run(code, _row(rbx=_SLOT)[None])
+
+
+@pytest.mark.parametrize(("eax", "taken"), [(0, False), (1, True)])
+def test_a_closing_jump_is_seen(oracle, eax, taken):
+    """A jump that goes behind the end of the code is taken or not, and neither is a fault."""
+    run = oracle.run_in_memory(bytes.fromhex("85c0 7501"), _row(rax=eax), _mixed)  # test eax, eax; jne
+    assert (run.is_taken, run.fault) == (taken, "")
+
+
+def test_a_division_that_traps_is_a_fault(oracle):
+    """Dividing by zero ends the run with a fault, and the oracle works on."""
+    code = bytes.fromhex("f7f1")  # div ecx
+    assert "EXCEPTION" in oracle.run_in_memory(code, _row(), _mixed).fault
+    assert int(oracle.run_in_memory(code, _row(rax=7, rcx=2), _mixed).state[0]) == 3

@@ -225,8 +225,8 @@ def test_without_limits_nothing_is_proved():
 def _without_zero_extension(encode):
     """An encoding in which a 32-bit write of the right side keeps the upper half."""
 
-    def changed(t, side, name, *, is_pattern):
-        state, equations = encode(t, side, name, is_pattern=is_pattern)
+    def changed(t, side, name, *, is_pattern, memory):
+        state, equations = encode(t, side, name, is_pattern=is_pattern, memory=memory)
         if is_pattern:
             return state, equations
         kept = {f: t.concat(t.extract(t.symbol(f"r{f}", 64), 63, 32), t.extract(v, 31, 0)) for f, v in state.registers.items()}
@@ -238,8 +238,8 @@ def _without_zero_extension(encode):
 def _without_flags(encode):
     """An encoding in which the right side leaves the flags alone."""
 
-    def changed(t, side, name, *, is_pattern):
-        state, equations = encode(t, side, name, is_pattern=is_pattern)
+    def changed(t, side, name, *, is_pattern, memory):
+        state, equations = encode(t, side, name, is_pattern=is_pattern, memory=memory)
         return (state if is_pattern else replace(state, flags={}, defined={})), equations
 
     return changed

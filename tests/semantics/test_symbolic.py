@@ -9,6 +9,7 @@ from ruledb.machine.constant import evaluate, parse_constant
 from ruledb.machine.instruction import parse_instruction, parse_sequence
 from ruledb.machine.registers import FLAGS, mask_text, parse_mask
 from ruledb.semantics import symbolic
+from ruledb.semantics.memory import Kind, distance, free_loads
 from ruledb.semantics.symbolic import UnmodelledForm, constant_term, flag_term, initial_state, reads_and_writes, register_term, run
 from ruledb.semantics.terms import Effect, Terms
 
@@ -213,6 +214,21 @@ def test_operand_sees_the_low_bits_of_a_constant(t):
         ("lea eax, [rbx+rcx*4+8]", "rbx rcx", "rax", "rax"),
         ("cmc", "CF", "CF", "CF"),
         ("nop dword ptr [rax]", "-", "-", "-"),
+        ("mov eax, dword ptr [rbx+rcx*4]", "rcx rbx", "rax", "rax"),
+        ("mov dword ptr [rbx], eax", "eax rbx", "-", "-"),
+        ("add word ptr [rbx], ax", "ax rbx", "CF PF AF ZF SF OF", "CF PF AF ZF SF OF"),
+        ("sete byte ptr [rbx]", "rbx ZF", "-", "-"),
+        ("mov qword ptr [rip+0x40], rax", "rax", "-", "-"),
+        ("push rbx", "rbx rsp", "rsp", "rsp"),
+        ("pop rbx", "rsp", "rbx rsp", "rbx rsp"),
+        ("pop rsp", "rsp", "rsp", "rsp"),
+        ("leave", "rbp", "rsp rbp", "rsp rbp"),
+        ("div ecx", "eax ecx edx", "rax rdx CF PF AF ZF SF OF", "rax rdx"),
+        ("cmpxchg qword ptr [rbx], rcx", "rax rcx rbx", "rax CF PF AF ZF SF OF", "CF PF AF ZF SF OF"),
+        ("xadd dword ptr [rbx], ecx", "ecx rbx", "rcx CF PF AF ZF SF OF", "rcx CF PF AF ZF SF OF"),
+        ("jle L", "ZF SF OF", "-", "-"),
+        ("adcx eax, ebx", "eax ebx CF", "rax CF", "rax CF"),
+        ("mulx rax, rbx, rcx", "rcx rdx", "rax rbx", "rax rbx"),
     ],
 )
 def test_reads_and_writes(text, reads, may, must):
@@ -233,3 +249,63 @@ def test_flags_not_written_stay_inputs(t):
     assert set(state.flags) == set(FLAGS)
     assert "ZF" not in _run(t, "bt ecx, 3").flags
     assert "CF" not in _run(t, "dec eax").flags
+
+
+def test_accesses_are_in_order(t):
+    """Loads come before the store of one instruction, and those of one instruction before those of the next."""
+    state = _run(t, "add dword ptr [rbx], eax; push qword ptr [rcx]; div r8w; mov dl, byte ptr [rsi]", memory=free_loads)
+    assert [(a.kind, a.n_bytes) for a in state.accesses] == [
+        (Kind.LOAD, 4), (Kind.STORE, 4), (Kind.LOAD, 8), (Kind.STORE, 8), (Kind.DIVISION, 6), (Kind.LOAD, 1),
+    ]  # fmt: skip
+    assert distance(state.accesses[3].address, t.symbol("r4", 64)) == (1 << 64) - 8
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [("pop qword ptr [rsp]", 8), ("pop qword ptr [rsp+8]", 16), ("push qword ptr [rsp]", -8), ("pop word ptr [rsp]", 2)],
+)
+def test_stack_operands_are_addressed_as_the_manual_says(t, text, address):
+    """A pop to memory addresses it with the new rsp, a push stores below the old one."""
+    store = _run(t, text, memory=free_loads).accesses[-1]
+    assert store.kind is Kind.STORE
+    assert distance(store.address, t.symbol("r4", 64)) == address % (1 << 64)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("div ecx", Kind.DIVISION), ("div bl", Kind.DIVISION), ("idiv ecx", Kind.SIGNED_DIVISION), ("idiv bl", Kind.SIGNED_DIVISION)],
+)
+def test_divisions_tell_their_sign(t, text, kind):
+    """Signed and unsigned divisions trap in different cases, and so are different events."""
+    assert [a.kind for a in _run(t, text, memory=free_loads).accesses] == [kind]
+
+
+def test_nothing_runs_behind_a_jump(t):
+    """A jump that does not close the window is refused, also where the window is run piece by piece."""
+    with pytest.raises(UnmodelledForm, match="behind a jump"):
+        _run(t, "jne L; mov eax, 1", memory=free_loads)
+    with pytest.raises(UnmodelledForm, match="behind a jump"):
+        run(t, parse_sequence("mov eax, 1"), _run(t, "jne L", memory=free_loads))
+
+
+def test_what_is_popped_into_the_stack_pointer_stays(t):
+    """`pop rsp` leaves what it loaded, `push rsp` stores what rsp was; xadd of a register with itself leaves the sum."""
+    assert _run(t, "pop rsp", memory=free_loads).registers[4] is t.symbol("load0_64", 64)
+    assert _run(t, "push rsp", memory=free_loads).accesses[0].value is t.symbol("r4", 64)
+    assert _value(t, _run(t, "xadd rax, rax").registers[0], r0=21) == 42
+    assert _value(t, _run(t, "mulx rax, rax, rcx").registers[0], r1=1 << 63, r2=6) == 3
+
+
+def test_rip_relative_addresses_are_relative_to_the_unknown(t):
+    """Two of them differ by a known distance, and from every number by an unknown one."""
+    state = _run(t, "lea rax, [rip+0x4000]; lea rcx, [rip+0x4008]")
+    assert distance(state.registers[1], state.registers[0]) == 8
+    assert distance(state.registers[0], t.const(0x4000, 64)) is None
+    assert t.names(state.registers[0]) == {"image"}
+
+
+@pytest.mark.parametrize("text", ["mov eax, dword ptr [rbx]", "mov dword ptr [rbx], eax", "push rax", "div ecx", "jne L"])
+def test_without_a_model_of_memory_accesses_are_refused(t, text):
+    """Who models registers and flags alone never takes an access, a division or a jump for nothing."""
+    with pytest.raises(UnmodelledForm, match="registers and flags alone"):
+        _run(t, text)
