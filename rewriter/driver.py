@@ -248,9 +248,11 @@ def _closed(program: Program) -> dict[int, str]:
 
 
 def _wanted(program: Program, closed: Mapping[int, str]) -> Marks:
-    """Per block, whether it may be touched."""
+    """Per block, whether it may be touched: where a fault may raise an exception, registers are seen in the middle of windows."""
     left_alone = np.array([f.start in closed for f in program.functions], dtype=np.bool_)
-    return program.is_open & ~left_alone[program.cuts.function]
+    n_raising = np.append(0, np.cumsum(program.may_raise))
+    raises = n_raising[program.cuts.stop] > n_raising[program.cuts.first]
+    return program.is_open & ~left_alone[program.cuts.function] & ~raises
 
 
 def _pass(program: Program, found: Found, live: Liveness, index: RuleIndex, skip: Sequence[tuple[int, int]], known: _Known) -> _Settled:

@@ -19,6 +19,7 @@ from ruledb.machine.elf import Image
 from ruledb.machine.entries import Entries, Ranges, find_entries
 from ruledb.machine.functions import Function, function_at, functions
 from ruledb.machine.listing import FLOWS, Addresses, Encodings, Indices, Listing, Marks, find, joined
+from ruledb.machine.lsda import CallSite
 
 __all__ = ["Block", "Cuts", "Program", "read_program"]
 
@@ -70,7 +71,8 @@ class Program:
     *cuts* are the blocks of *listing*. *opaque*: start of a function → why it may not be touched. *unreadable*: those whose
     instructions are not even certain; they have no blocks. *externals*: address of a linkage stub → the function's name.
     *entered_by_call*: functions with a call to somewhere behind their start. *called_from_outside*: targets of calls in code
-    that belongs to no readable function.
+    that belongs to no readable function. *may_raise* marks the instructions, other than calls, whose faults a runtime may turn
+    into exceptions that this very function handles: they access memory or divide where a landing pad is in charge.
     """
 
     image: Image
@@ -82,6 +84,7 @@ class Program:
     externals: Mapping[int, str]
     entered_by_call: frozenset[int]
     called_from_outside: frozenset[int]
+    may_raise: Marks
 
     def function_at(self, address: int) -> Function | None:
         """The function that holds *address*."""
@@ -187,7 +190,18 @@ def read_program(image: Image, encodings: Encodings | None = None) -> Program:
         entries.externals,
         entered_by_call=frozenset(ranges.starts[callees[behind]].tolist()),
         called_from_outside=frozenset(listing.target[is_call & ~is_readable[home]].tolist()),
+        may_raise=_may_raise(listing, entries.sites),
     )
+
+
+def _may_raise(listing: Listing, sites: Sequence[CallSite]) -> Marks:
+    """Which instructions in *sites*, calls aside, access memory or divide."""
+    steps = np.zeros(len(listing) + 1, dtype=np.int64)
+    for bounds, step in (([s.start for s in sites], 1), ([s.end for s in sites], -1)):
+        np.add.at(steps, np.searchsorted(listing.address, np.array(bounds, dtype=np.uint64)), step)
+    tables = listing.encodings.tables
+    faults = tables.touches_memory[listing.form] | tables.divides[listing.form]
+    return (np.cumsum(steps)[:-1] > 0) & faults & ~listing.has_flow(Flow.CALL, Flow.INDIRECT_CALL)
 
 
 def _listing(image: Image, found: Sequence[Function], encodings: Encodings) -> Listing:
@@ -236,7 +250,7 @@ def _reasons(image: Image, found: Sequence[Function], listing: Listing, home: In
     jumps &= ~(listing.has_reference & np.isin(listing.reference, slots))
     return (
         entries.pointed
-        | {i: "lsda" for i, function in enumerate(found) if function.has_lsda}
+        | entries.strange_sites
         | dict.fromkeys(np.unique(home[jumps]).tolist(), "indirect jump")
         | {i: "signal frame" for i, function in enumerate(found) if function.is_signal_frame}
         | entries.unreadable

@@ -14,6 +14,7 @@ from ruledb.machine.codec import Flow, decode
 from ruledb.machine.elf import Image
 from ruledb.machine.functions import Function
 from ruledb.machine.listing import FLOWS, Addresses, Indices, Listing, Marks, find
+from ruledb.machine.lsda import CallSite, call_sites
 
 __all__ = ["ENDBR64", "Entries", "Ranges", "find_entries"]
 
@@ -42,13 +43,16 @@ class Entries:
 
     *leaders*: addresses where a block starts, if an instruction does, ascending. *externals*: address of a linkage stub →
     the outside function's name. *unreadable* and *pointed*: index of a function → why its instructions are uncertain, or
-    why it is not touched though they are certain.
+    why it is not touched though they are certain. *sites*: the calls (and whatever else may raise) with landing pads.
+    *strange_sites*: functions whose landing pads are unknown.
     """
 
     leaders: Addresses
     externals: dict[int, str]
     unreadable: dict[int, str]
     pointed: dict[int, str]
+    sites: tuple[CallSite, ...]
+    strange_sites: dict[int, str]
 
 
 def find_entries(image: Image, found: Sequence[Function], listing: Listing) -> Entries:
@@ -58,7 +62,10 @@ def find_entries(image: Image, found: Sequence[Function], listing: Listing) -> E
     externals = dict(_externals(image, targets))
     outside = np.array(sorted(externals), dtype=np.uint64)
     pointers, accessed = _references(image, listing)
-    taken = np.unique(np.concatenate([pointers, _marks(image, listing), _immediates(image, listing), _table_targets(image, listing)]))
+    sites, strange = _sites(image, found, listing)
+    pads = np.array([site.pad for site in sites], dtype=np.uint64)
+    marked = (_marks(image, listing), _immediates(image, listing), _table_targets(image, listing), pads)
+    taken = np.unique(np.concatenate([pointers, *marked]))
     homes = ranges.index_of(pointers)
     is_inside = (homes >= 0) & (pointers != ranges.starts[np.maximum(homes, 0)]) if len(found) else np.zeros(len(pointers), dtype=np.bool_)
     entered = np.union1d(np.setdiff1d(targets, outside), taken)
@@ -69,7 +76,28 @@ def find_entries(image: Image, found: Sequence[Function], listing: Listing) -> E
         _unreadable(found, ranges, listing, entered, with_data[with_data >= 0]),
         # A pointer to the middle of a function may lead to data, too, that only looks like code.
         dict.fromkeys(np.unique(homes[is_inside]).tolist(), "pointed into"),
+        tuple(sites),
+        dict.fromkeys(strange, "lsda"),
     )
+
+
+_LONGEST_AREA = 1 << 20
+"""Bytes of a function's language-specific data: more than any compiler needs."""
+
+
+def _sites(image: Image, found: Sequence[Function], listing: Listing) -> tuple[list[CallSite], list[int]]:
+    """The call sites with landing pads, and the indices of functions where they are unknown: a pad must be an instruction."""
+    sites: list[CallSite] = []
+    strange: list[int] = []
+    for number, function in enumerate(found):
+        if not function.has_lsda:
+            continue
+        known = call_sites(image.read(function.lsda, _LONGEST_AREA), function.start, function.end) if function.lsda > 0 else None
+        if known is None or not find(listing.address, np.array([site.pad for site in known], dtype=np.uint64))[1].all():
+            strange.append(number)
+        else:
+            sites += known
+    return sites, strange
 
 
 def _externals(image: Image, targets: Addresses) -> Iterator[tuple[int, str]]:

@@ -39,6 +39,7 @@ def solve(values: Values, edges: Edges) -> None:
     masks: tuple[NDArray[Any], ...] = (edges.seen[order], edges.assumed[order], edges.flags[order])
     first = np.searchsorted(sources, np.arange(len(values.seen) + 1))
     grown = np.arange(len(values.seen))
+    is_grown = np.zeros(len(grown), dtype=np.bool_)
     while len(grown):
         edge = spans(first[grown], first[grown + 1] - first[grown])
         source, destination = sources[edge], destinations[edge]
@@ -48,4 +49,6 @@ def solve(values: Values, edges: Edges) -> None:
         destination = destination[is_new]
         for part, new in zip(parts, news, strict=True):
             np.bitwise_or.at(part, destination, new[is_new])
-        grown = np.unique(destination)
+        is_grown[destination] = True
+        grown = np.flatnonzero(is_grown)
+        is_grown[grown] = False

@@ -58,6 +58,7 @@ class Tables:
     reads_flags: NDArray[np.uint8]
     kills_flags: NDArray[np.uint8]
     touches_memory: Marks
+    divides: Marks
     is_nop: Marks
 
 
@@ -125,6 +126,7 @@ class Encodings:
             _flags([e.reads for e in effects]),
             _flags([e.kills for e in effects]),
             np.array([e.loads or e.stores for e in effects], dtype=np.bool_),
+            np.array([e.divides for e in effects], dtype=np.bool_),
             np.array([e.is_nop for e in effects], dtype=np.bool_),
         )
 

@@ -8,6 +8,8 @@ calls and returns mean under the System V convention:
   overwrites no register for certain. (Which caller-saved ones a callee loses makes no difference, since each of them may
   carry an argument: so callers that rely on a callee's registers, descriptor calls and profiling hooks need no care.)
 * A return reads rax, rdx, the callee-saved registers, rsp, and whatever is live behind a known call of the function.
+* Where a call, or a faulting instruction, may raise an exception, its function's landing pads read the callee-saved
+  registers, or all of them. What else a pad reads, rax and rdx, the runtime puts there.
 * Flags are not handed over, unless the code of a callee, or the code behind a call, reads them.
 
 Under "strict", and where the convention is unknown, everything is live at calls and returns.
@@ -148,6 +150,8 @@ class _Problem:
         listing, tables = self.program.listing, self.program.listing.encodings.tables
         self.reads, self.kills = tables.reads[listing.form], tables.kills[listing.form]
         self.reads_flags, self.kills_flags = tables.reads_flags[listing.form], tables.kills_flags[listing.form]
+        # A handler of this very function may see the registers as they are where an instruction faults.
+        self.reads[self.program.may_raise] = _WHOLE
         calls = self.last[self.is_call]
         self.kills[calls], self.kills_flags[calls] = _NONE, _FLAGS
         unknown = self.last[self.calls & ~is_block] if self.follows else calls
