@@ -148,6 +148,7 @@ def _immediates(image: Image, listing: Listing) -> Addresses:
 _LONGEST_TABLE = 4 * 4096
 """Bytes of a table of jumps: more cases than any compiler puts into one."""
 _FIRST_LOOK = 4 * 32
+_WORD = (1 << 64) - 1
 
 
 def _table_targets(image: Image, listing: Listing) -> Addresses:
@@ -159,7 +160,11 @@ def _table_targets(image: Image, listing: Listing) -> Addresses:
     """
     is_base = listing.has_reference & ~listing.encodings.tables.touches_memory[listing.form]
     found = [np.empty(0, dtype=np.uint64)]
-    for table in np.unique(listing.reference[is_base]).tolist():
+    bases = np.unique(listing.reference[is_base])
+    # Most of what a `lea` points at is no table: not even its first word leads anywhere.
+    words = [int.from_bytes(image.read(base, 4), "little", signed=True) & _WORD for base in bases.tolist()]
+    is_table = find(listing.address, bases + np.array(words, dtype=np.uint64))[1]
+    for table in bases[is_table].tolist():
         targets = _relative_targets(image, listing, table, _FIRST_LOOK)
         is_longer = 4 * len(targets) == _FIRST_LOOK
         found.append(_relative_targets(image, listing, table, _LONGEST_TABLE) if is_longer else targets)

@@ -289,9 +289,9 @@ def _backwards(first: Indices, stop: Indices) -> Iterator[tuple[Indices, Indices
     numbers of the blocks and the indices of the instructions.
     """
     order = np.argsort(first - stop, kind="stable")  # the longest block first
-    lengths = (stop - first)[order]
-    for step in range(int(lengths[0]) if len(lengths) else 0):
-        block = order[: np.searchsorted(-lengths, -step)]
+    shortness = (first - stop)[order]
+    for step in range(int(-shortness[0]) if len(order) else 0):
+        block = order[: np.searchsorted(shortness, -step)]
         yield block, stop[block] - 1 - step
 
 
