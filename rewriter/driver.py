@@ -16,14 +16,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
 
+import numpy as np
+
 from rewriter.matcher import COSTS, MARCHES, Candidate, Refusal, RuleIndex
 from rewriter.patcher import Edit, apply, patch
+from rewriter.scan import Found, Scanner
 from rewriter.selector import choose
 from ruledb.machine.blocks import Block, Program, read_program
 from ruledb.machine.codec import Flow
 from ruledb.machine.elf import ElfError, Image, parse
 from ruledb.machine.instruction import sequence_text
-from ruledb.machine.keep import has_marker, kept
+from ruledb.machine.keep import SSC_MARK, VALGRIND_PREAMBLE, has_marker, kept
+from ruledb.machine.listing import Encodings, Marks
 from ruledb.machine.liveness import Liveness, before, live_out
 from ruledb.machine.registers import mask_text
 from ruledb.machine.rule import Rule
@@ -91,6 +95,7 @@ class Result:
         opaque: Number of functions that were not touched, by reason.
         rewrites: In the order in which they were made.
         refused: Number of places where a rule matched but was not applied in the end, by reason.
+        refused_rules: The same by the rule's digest, then by reason; of those that are a rule's own.
         passes: Passes over the binary; the last one found nothing.
         seconds: Time by stage.
 
@@ -103,8 +108,13 @@ class Result:
     opaque: Mapping[str, int]
     rewrites: tuple[Rewrite, ...]
     refused: Mapping[str, int]
+    refused_rules: Mapping[str, Mapping[str, int]]
     passes: int
     seconds: Mapping[str, float]
+
+
+_Reason = tuple[str, str]
+"""Why a place was refused, and the digest of the rule ("": no rule's own)."""
 
 
 @dataclass
@@ -113,10 +123,10 @@ class _Settled:
 
     edits: list[Edit] = field(default_factory=list)
     taken: list[Candidate] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
+    refused: Counter[_Reason] = field(default_factory=Counter)
 
 
-_Known = dict[int, tuple[tuple[int, ...], list[str]]]
+_Known = dict[int, tuple[tuple[int, ...], Counter[_Reason]]]
 """Start of a block that settled without edits → its end and what was live behind it, and its refusals."""
 
 
@@ -133,11 +143,13 @@ def rewrite(data: bytes, rules: Iterable[Rule], options: Options | None = None, 
     seconds: dict[str, float] = {}
     with _timed(seconds, "rules"):
         index = RuleIndex(rules, options.cost, options.march)
+        scanner = Scanner(index)
     first: Program | None = None
     opaque: Counter[str] = Counter()
     taken: list[Candidate] = []
-    refused: list[str] = []
+    refused: Counter[_Reason] = Counter()
     known: _Known = {}
+    encodings = Encodings()
     passes = 0
     is_settled = False
     while not is_settled and passes < _MOST_PASSES:
@@ -145,13 +157,14 @@ def rewrite(data: bytes, rules: Iterable[Rule], options: Options | None = None, 
             image = parse(data, name)
             if image.kind == "relocatable":
                 raise ElfError(f"{name}: is an object file; expected a linked program or shared library: link it first")
-            program = read_program(image)
+            program = read_program(image, encodings)
             closed = _closed(program)
         with _timed(seconds, "liveness"):
             live = live_out(program, options.abi)
         with _timed(seconds, "match"):
-            blocks = (block for block in program.open_blocks() if block.function not in closed)
-            settled = _pass(blocks, live, index, _ranges(image, options.skip), known)
+            found = scanner.find(program, live, _wanted(program, closed))
+        with _timed(seconds, "choose"):
+            settled = _pass(program, found, live, index, _ranges(image, options.skip), known)
         with _timed(seconds, "patch"):
             data = apply(image, settled.edits) if settled.edits else data
         if first is None:
@@ -161,18 +174,35 @@ def rewrite(data: bytes, rules: Iterable[Rule], options: Options | None = None, 
         is_settled = not settled.edits
         passes += 1
     assert first is not None
-    refusals = Counter(refused) + Counter({"unsupported rule": index.n_unsupported})
+    refused += Counter({("unsupported rule", ""): index.n_unsupported})
     return Result(
         data,
         sum(end - start for start, end in first.image.executable_ranges),
-        sum(len(block.instructions) for block in first.blocks.values()),
+        int((first.cuts.stop - first.cuts.first).sum()),
         len(first.functions),
         dict(sorted(opaque.items())),
         tuple(map(_record, taken)),
-        dict(sorted(refusals.items())),
+        _by_reason(refused),
+        {digest: _by_reason(part) for digest, part in _by_rule(refused)},
         passes,
         seconds,
     )
+
+
+def _by_reason(refused: Counter[_Reason]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for (reason, _), n in refused.items():
+        total[reason] += n
+    return dict(sorted(total.items()))
+
+
+def _by_rule(refused: Counter[_Reason]) -> Iterator[tuple[str, Counter[_Reason]]]:
+    """The refusals of each rule, those with most first."""
+    rules: dict[str, Counter[_Reason]] = {}
+    for key, n in refused.items():
+        if key[1]:
+            rules.setdefault(key[1], Counter())[key] = n
+    yield from sorted(rules.items(), key=lambda item: (-item[1].total(), item[0]))
 
 
 @contextmanager
@@ -207,21 +237,40 @@ def _closed(program: Program) -> dict[int, str]:
     Functions that could be read but are left alone, with the reason: at requests to simulators and at probes of tracers,
     registers are read that no instruction reads.
     """
-    closed = {block.function: "marker" for block in program.open_blocks() if has_marker(block)}
+    listing, cuts = program.listing, program.cuts
+    numbers = [number for number, code in enumerate(listing.encodings.codes) if code in (SSC_MARK, VALGRIND_PREAMBLE[0])]
+    places = np.flatnonzero(np.isin(listing.encoding, numbers)) if numbers else np.empty(0, dtype=np.int64)
+    holders = np.unique(np.searchsorted(cuts.first, places, side="right") - 1)
+    marked = (program.block(number) for number in holders.tolist() if number >= 0 and program.is_open[number])
+    closed = {block.function: "marker" for block in marked if has_marker(block)}
     probed = (program.function_at(address) for address in program.image.probes)
     return closed | {f.start: "probe" for f in probed if f is not None and f.start not in program.opaque}
 
 
-def _pass(blocks: Iterable[Block], live: Liveness, index: RuleIndex, skip: Sequence[tuple[int, int]], known: _Known) -> _Settled:
-    """One pass over *blocks*. What settled at once in an earlier pass, and is as it was then, is *known* to be settled."""
-    total = _Settled()
-    for block in blocks:
-        place = (block.end, live.exit[block.start], live.before_last[block.start])
-        old_place, refused = known.get(block.start, ((), []))
+def _wanted(program: Program, closed: Mapping[int, str]) -> Marks:
+    """Per block, whether it may be touched: where a fault may raise an exception, registers are seen in the middle of windows."""
+    left_alone = np.array([f.start in closed for f in program.functions], dtype=np.bool_)
+    n_raising = np.append(0, np.cumsum(program.may_raise))
+    raises = n_raising[program.cuts.stop] > n_raising[program.cuts.first]
+    return program.is_open & ~left_alone[program.cuts.function] & ~raises
+
+
+def _pass(program: Program, found: Found, live: Liveness, index: RuleIndex, skip: Sequence[tuple[int, int]], known: _Known) -> _Settled:
+    """
+    One pass over the blocks where something was *found*. What settled at once in an earlier pass, and is as it was then, is
+    *known* to be settled.
+    """
+    total = _Settled(refused=Counter(found.refused))
+    for number in found.blocks:
+        block = program.block(number)
+        last = int(program.cuts.stop[number]) - 1
+        ends = live.mask(last), live.mask(last - 1) if len(block.instructions) > 1 else 0
+        place = (block.end, *ends)
+        old_place, refused = known.get(block.start, ((), Counter()))
         if old_place == place:
             total.refused += refused
             continue
-        settled = _settle(block, live, index, skip)
+        settled = _settle(block, ends, index, skip)
         if not settled.edits:
             known[block.start] = place, settled.refused
         total.edits += settled.edits
@@ -230,13 +279,11 @@ def _pass(blocks: Iterable[Block], live: Liveness, index: RuleIndex, skip: Seque
     return total
 
 
-def _settle(block: Block, live: Liveness, index: RuleIndex, skip: Sequence[tuple[int, int]]) -> _Settled:
-    """Rewrite *block* until no rule lowers its cost."""
+def _settle(block: Block, ends: tuple[int, int], index: RuleIndex, skip: Sequence[tuple[int, int]]) -> _Settled:
+    """Rewrite *block* until no rule lowers its cost. *ends*: what is live behind its last instruction, and before it."""
     settled = _Settled()
-    if not any(map(index.usable, block.instructions)):
-        return settled
     while True:
-        candidates, refused = _candidates(block, live, index, skip)
+        candidates, refused = _candidates(block, ends, index, skip)
         made = next(
             (
                 (new, edits, chosen)
@@ -247,35 +294,37 @@ def _settle(block: Block, live: Liveness, index: RuleIndex, skip: Sequence[tuple
             None,
         )
         if made is None:
-            kept_back = ["keep" for i in kept(block) if index.usable(block.instructions[i])]
-            settled.refused = [*refused, *kept_back, *("not cheaper" for _ in candidates)]
+            kept_back = [("keep", "") for i in kept(block) if index.usable(block.instructions[i])]
+            settled.refused = Counter([*refused, *kept_back, *(("not cheaper", c.option.digest) for c in candidates)])
             return settled
         block, edits, chosen = made
         settled.edits += edits
         settled.taken += chosen
 
 
-def _candidates(block: Block, live: Liveness, index: RuleIndex, skip: Sequence[tuple[int, int]]) -> tuple[list[Candidate], list[str]]:
+def _candidates(
+    block: Block, ends: tuple[int, int], index: RuleIndex, skip: Sequence[tuple[int, int]]
+) -> tuple[list[Candidate], list[_Reason]]:
     """The candidates of *block*, and why others are none."""
     candidates: list[Candidate] = []
-    refused: list[str] = []
-    for window in windows(block, _live_after(block, live), index.longest, index.usable):
+    refused: list[_Reason] = []
+    for window in windows(block, _live_after(block, ends), index.longest, index.usable):
         match index.match(window):
-            case Refusal(reason):
-                refused.append(reason)
-            case Candidate() if any(window.start < end and start < window.end for start, end in skip):
-                refused.append("skip")
+            case Refusal(reason, digest):
+                refused.append((reason, digest))
+            case Candidate(option=option) if any(window.start < end and start < window.end for start, end in skip):
+                refused.append(("skip", option.digest))
             case Candidate() as candidate:
                 candidates.append(candidate)
     return candidates, refused
 
 
-def _live_after(block: Block, live: Liveness) -> tuple[int, ...]:
-    """As `Liveness.after`, but for a block whose instructions may have changed since."""
-    found = [live.exit[block.start]]
+def _live_after(block: Block, ends: tuple[int, int]) -> tuple[int, ...]:
+    """What may be read behind each instruction of *block*, which may have changed since *ends* were found out."""
+    found = [ends[0]]
     if len(block.instructions) > 1:
         is_as_it_was = block.last.flow is not Flow.NEXT
-        found.append(live.before_last[block.start] if is_as_it_was else before(block.last, found[0]))
+        found.append(ends[1] if is_as_it_was else before(block.last, found[0]))
     for instruction in reversed(block.instructions[1:-1]):
         found.append(before(instruction, found[-1]))
     return tuple(reversed(found))

@@ -39,9 +39,10 @@ COSTS: Mapping[str, Callable[[Sequence[Instruction], int], tuple[int, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A place where a rule matches, but is not applied."""
+    """A place where the rule of *digest* matches, but is not applied."""
 
     reason: str
+    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,21 +117,38 @@ class RuleIndex:
             found = self._usable[decoded.code] = is_plain and decoded.instruction.mnemonic in self._mnemonics
         return found
 
+    @property
+    def patterns(self) -> Iterable[tuple[Instruction, ...]]:
+        """The patterns of the rules, canonical."""
+        return self._by_pattern.keys()
+
     def match(self, window: Window) -> Candidate | Refusal | None:
         """The best option for *window*; the reason of the best of those refused, if all are; None where no rule matches."""
+        found = self._select(self.options(window.decoded), window.live_out)
+        return Candidate(window, found) if isinstance(found, Option) else found
+
+    def refusal(self, options: Sequence[Option | Refusal], live_out: int) -> tuple[str, str] | None:
+        """Reason and digest of the best of *options*, where none may be taken with *live_out* live behind; None where one may."""
+        found = self._select(options, live_out)
+        return (found.reason, found.digest) if isinstance(found, Refusal) else None
+
+    @classmethod
+    def _select(cls, options: Sequence[Option | Refusal], live_out: int) -> Option | Refusal | None:
         refusal: Refusal | None = None
-        for option in self.options(window.decoded):
-            problem = option if isinstance(option, Refusal) else self._live(option.dead & window.live_out)
-            if isinstance(option, Option) and problem is None:
-                return Candidate(window, option)
-            refusal = refusal or problem
+        for option in options:
+            if isinstance(option, Refusal):
+                return refusal or option  # options come before refusals
+            problem = cls._live(option.dead & live_out)
+            if problem is None:
+                return option
+            refusal = refusal or Refusal(problem, option.digest)
         return refusal
 
     @staticmethod
-    def _live(live: int) -> Refusal | None:
+    def _live(live: int) -> str | None:
         if live == 0:
             return None
-        return Refusal("live register" if live & ALL_REGISTERS else "live flags")
+        return "live register" if live & ALL_REGISTERS else "live flags"
 
     def options(self, decoded: Sequence[Decoded]) -> tuple[Option | Refusal, ...]:
         """What the rules say to these encodings, wherever they stand: options first, best saving first, of equals the lowest digest."""
@@ -157,31 +175,34 @@ class RuleIndex:
         families = canonical.families
         constants = [c for c in canonical.constants if isinstance(c, int)]  # all are: what was decoded has no symbols
         if any(signed(value, bits) != value for value, bits in zip(constants, rule.constant_bits, strict=True)):
-            return Refusal("constant")
+            return Refusal("constant", rule.digest)
         if not _has_high_bytes(rule.replacement, families):
-            return Refusal("does not fit")
+            return Refusal("does not fit", rule.digest)
         try:
             after = bind(rule.replacement, families, constants)
         except ValueError:
-            return Refusal("constant")  # an operation is undefined for this value
+            return Refusal("constant", rule.digest)  # an operation is undefined for this value
         try:
             code = b"".join(map(encode, after))
             intended = tuple(map(normalise, after))
         except CodecError:
-            return Refusal("does not fit")
+            return Refusal("does not fit", rule.digest)
         n_bytes = sum(d.length for d in decoded)
         if len(code) > n_bytes:
-            return Refusal("longer")
+            return Refusal("longer", rule.digest)
         old, new = self.cost(before, n_bytes), self.cost(after, len(code))
         if not new < old:
-            return Refusal("not cheaper")
+            return Refusal("not cheaper", rule.digest)
+        if self.cost is time_of and old[:-1] == new[:-1]:
+            # Fewer bytes of the same work leave one more NOP to run.
+            return Refusal("only bytes", rule.digest)
         written = tuple(decode(code))
         if tuple(d.instruction for d in written) != intended or not agrees(code) or any(map(is_barrier, written)):
-            return Refusal("decoder")
+            return Refusal("decoder", rule.digest)
         if not set(families_of(_writes(written))) <= set(families_of(_writes(decoded))):
-            return Refusal("scratch")
+            return Refusal("scratch", rule.digest)
         if _may_frame(decoded):
-            return Refusal("cfi")
+            return Refusal("cfi", rule.digest)
         return Option(
             rule.digest,
             before,
@@ -208,8 +229,8 @@ def _outline(instructions: Sequence[Instruction]) -> tuple[str, ...]:
 
 def _preference(option: Option | Refusal) -> tuple[object, ...]:
     match option:
-        case Refusal(reason):
-            return (1, reason)
+        case Refusal(reason, digest):
+            return (1, reason, digest)
         case Option(digest, saved=saved):
             return (0, tuple(-n for n in saved), digest)
 

@@ -31,6 +31,7 @@ def report_json(result: Result, source: str, output: str | None) -> str:
         "bytes_saved": sum(rewrite.bytes_saved for rewrite in result.rewrites),
         "instructions_removed": sum(rewrite.instructions_removed for rewrite in result.rewrites),
         "refused": dict(result.refused),
+        "refused_rules": {digest: dict(reasons) for digest, reasons in result.refused_rules.items()},
         "passes": result.passes,
         "seconds": {stage: round(seconds, 6) for stage, seconds in result.seconds.items()},
     }

@@ -306,16 +306,29 @@ def enumerate(  # noqa: A001  # the command's name
 ) -> None:
     """Candidates per second and core at length 3, fingerprint and probe included; 100 planted targets must be found."""
     answer = commands.bench_enumerate(paths or [Path("corpora")], registers, targets, jobs)
-
-    def human() -> None:
-        table = Table(title="bench enumerate", show_header=False)
-        for name, value in answer.items():
-            table.add_row(name.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value))
-        Console().print(table)
-
-    _print(answer, as_json=as_json, human=human)
+    _print(answer, as_json=as_json, human=lambda: _print_figures("bench enumerate", answer))
     if answer["planted_found"] < answer["planted"]:
         raise typer.Exit(1)
+
+
+@bench_app.command()
+def rewrite(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A program or shared library; it stays as it is.")],
+    rules: Annotated[Path | None, typer.Option(metavar="FILE", help="The rule file; default: the rewriter's.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Megabytes of code per second of processor time, and the seconds of each stage."""
+    answer = commands.bench_rewrite(file, rules)
+    _print(answer, as_json=as_json, human=lambda: _print_figures("bench rewrite", answer))
+
+
+def _print_figures(title: str, figures: dict[str, Any]) -> None:
+    table = Table(title=title, show_header=False)
+    for name, value in figures.items():
+        stages = {f"{name} {stage}": s for stage, s in value.items()} if isinstance(value, dict) else {name: value}
+        for row, figure in stages.items():
+            table.add_row(row.replace("_", " "), f"{figure:,}" if isinstance(figure, int) else str(figure))
+    Console().print(table)
 
 
 def _refuse(message: str) -> NoReturn:

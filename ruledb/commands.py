@@ -10,6 +10,7 @@ from typing import Any
 from platformdirs import user_cache_path
 
 from ruledb.bench import measure_enumeration
+from ruledb.bench_rewrite import measure_rewriting
 from ruledb.checking import check as check_windows
 from ruledb.checking import seen_json, state_json
 from ruledb.cost import size_of, time_of
@@ -37,7 +38,20 @@ from ruledb.store.store import Store
 from ruledb.training import Options
 from ruledb.training import train as train_store
 
-__all__ = ["CommandError", "bench_enumerate", "check", "export", "import_", "optimize", "query", "rules", "show", "train", "verify"]
+__all__ = [
+    "CommandError",
+    "bench_enumerate",
+    "bench_rewrite",
+    "check",
+    "export",
+    "import_",
+    "optimize",
+    "query",
+    "rules",
+    "show",
+    "train",
+    "verify",
+]
 
 MAX_FAMILIES = 6
 """Registers of a window that `optimize` searches for."""
@@ -308,3 +322,8 @@ def import_(db: str | None, file: Path, jobs: int | None) -> dict[str, Any]:
 def bench_enumerate(paths: Sequence[Path], registers: int, targets: int, jobs: int) -> dict[str, Any]:
     """Measure the search at length 3."""
     return measure_enumeration(KernelLibrary(kernel_cache()), paths, registers, targets, jobs)
+
+
+def bench_rewrite(path: Path, rules: Path | None) -> dict[str, Any]:
+    """Measure the rewriting of one file."""
+    return measure_rewriting(path, rules)

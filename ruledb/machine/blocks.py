@@ -6,21 +6,24 @@ return, or before the next entry. A function is *opaque* where that cannot be kn
 Opaque functions whose instructions are certain still have blocks, so that liveness sees through them.
 """
 
-import struct
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ruledb.machine.codec import Decoded, Flow, decode
-from ruledb.machine.elf import Image
-from ruledb.machine.functions import Function, function_at, functions
+import numpy as np
 
-__all__ = ["Block", "Program", "read_program"]
+from ruledb.machine.codec import Decoded, Flow
+from ruledb.machine.elf import Image
+from ruledb.machine.entries import Entries, Ranges, find_entries
+from ruledb.machine.functions import Function, function_at, functions
+from ruledb.machine.listing import FLOWS, Addresses, Encodings, Indices, Listing, Marks, find, joined
+from ruledb.machine.lsda import CallSite
+
+__all__ = ["Block", "Cuts", "Program", "read_program"]
 
 _ENDS = (Flow.JUMP, Flow.CONDITIONAL, Flow.INDIRECT_JUMP, Flow.CALL, Flow.INDIRECT_CALL, Flow.RETURN, Flow.STOP, Flow.INTERRUPT)
-_ENDBR64 = b"\xf3\x0f\x1e\xfa"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +50,41 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Cuts:
+    """
+    Blocks as arrays, ascending: *first* and *stop* are indices of instructions, *function* is that of the function. Where
+    *goes_on*, control may reach the place behind the block; where *jumps*, the last instruction's target.
+    """
+
+    first: Indices
+    stop: Indices
+    function: Indices
+    goes_on: Marks
+    jumps: Marks
+
+
+@dataclass(frozen=True)
 class Program:
     """
     An image with its functions and blocks.
 
-    *opaque*: start of a function → why it may not be touched. *unreadable*: those whose instructions are not even
-    certain; they have no blocks. *externals*: address of a linkage stub → the function's name. *entered_by_call*:
-    functions with a call to somewhere behind their start. *called_from_outside*: targets of calls in code that
-    belongs to no readable function.
+    *cuts* are the blocks of *listing*. *opaque*: start of a function → why it may not be touched. *unreadable*: those whose
+    instructions are not even certain; they have no blocks. *externals*: address of a linkage stub → the function's name.
+    *entered_by_call*: functions with a call to somewhere behind their start. *called_from_outside*: targets of calls in code
+    that belongs to no readable function. *may_raise* marks the instructions, other than calls, whose faults a runtime may turn
+    into exceptions that this very function handles: they access memory or divide where a landing pad is in charge.
     """
 
     image: Image
     functions: tuple[Function, ...]
-    blocks: Mapping[int, Block]
+    listing: Listing
+    cuts: Cuts
     opaque: Mapping[int, str]
     unreadable: frozenset[int]
     externals: Mapping[int, str]
     entered_by_call: frozenset[int]
     called_from_outside: frozenset[int]
+    may_raise: Marks
 
     def function_at(self, address: int) -> Function | None:
         """The function that holds *address*."""
@@ -73,17 +93,37 @@ class Program:
     @cached_property
     def block_starts(self) -> tuple[int, ...]:
         """Starts of all blocks, ascending."""
-        return tuple(sorted(self.blocks))
+        return tuple(self.listing.address[self.cuts.first].tolist())
+
+    @cached_property
+    def blocks(self) -> Mapping[int, Block]:
+        """The blocks by start. They are made when asked for."""
+        return _Blocks(self)
+
+    def block(self, number: int) -> Block:
+        """The block of this number in *cuts*."""
+        cuts, listing = self.cuts, self.listing
+        body = listing.decoded(int(cuts.first[number]), int(cuts.stop[number]))
+        last = body[-1]
+        behind = (last.end,) if cuts.goes_on[number] else ()
+        target = (last.target,) if cuts.jumps[number] and last.target is not None else ()
+        return Block(body[0].address, self.functions[cuts.function[number]].start, body, (*behind, *target))
 
     def block_at(self, address: int) -> Block | None:
         """The block that holds *address*."""
         index = bisect_right(self.block_starts, address) - 1
-        block = self.blocks[self.block_starts[index]] if index >= 0 else None
+        block = self.block(index) if index >= 0 else None
         return block if block is not None and address < block.end else None
+
+    @cached_property
+    def is_open(self) -> Marks:
+        """Per block, whether its function is not opaque."""
+        closed = np.array([f.start in self.opaque for f in self.functions], dtype=np.bool_)
+        return ~closed[self.cuts.function]
 
     def open_blocks(self) -> Iterator[Block]:
         """The blocks of functions that are not opaque, ascending."""
-        return (block for start in self.block_starts if (block := self.blocks[start]).function not in self.opaque)
+        return map(self.block, np.flatnonzero(self.is_open).tolist())
 
     def opaque_counts(self) -> Counter[str]:
         """Number of opaque functions by reason."""
@@ -100,183 +140,149 @@ class Program:
         return self.image.slots.get(instruction.reference) if is_indirect and instruction.reference is not None else None
 
 
-def read_program(image: Image) -> Program:
+class _Blocks(Mapping[int, Block]):
+    """A program's blocks by start."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._numbers = {start: number for number, start in enumerate(program.block_starts)}
+
+    def __getitem__(self, start: int) -> Block:
+        return self._program.block(self._numbers[start])
+
+    def __contains__(self, start: object) -> bool:
+        return start in self._numbers
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+
+def read_program(image: Image, encodings: Encodings | None = None) -> Program:
     """
     The blocks of *image*: every function is decoded from its start to its end, and code outside functions is scanned for
     targets. Entries are direct targets from anywhere, addresses that data or instructions take, `endbr64` and probes.
+    Reading goes faster with the *encodings* of an earlier reading.
     """
     found = functions(image)
-    code = {f.start: tuple(_decode(image, f.start, f.end)) for f in found}
-    outside = tuple(d for start, end in _gaps(image.executable_ranges, found) for d in _decode(image, start, end))
-    everything = [outside, *code.values()]
-    targets = {d.target for part in everything for d in part if d.target is not None}
-    externals = dict(_externals(image, targets))
-    taken, with_data, pointed = _references(image, found, everything)
-    taken |= _table_targets(image, everything)
-    unreadable = _unreadable(found, code, targets - externals.keys() | taken, with_data)
-    leaders = targets | taken | image.taken_addresses
-    blocks = {b.start: b for f in found if f.start not in unreadable for b in _cut(f, code[f.start], leaders)}
-    reasons = {f.start: reason for f in found if (reason := unreadable.get(f.start) or _reason(f, code[f.start], image))}
-    reasons = dict.fromkeys(pointed, "pointed into") | reasons
-    called = {d.target for part in everything for d in part if d.flow is Flow.CALL and d.target is not None} - externals.keys()
-    uncertain = [outside, *(code[start] for start in unreadable)]
+    listing = _listing(image, found, encodings or Encodings())
+    entries = find_entries(image, found, listing)
+    ranges = Ranges(found)
+    home = ranges.index_of(listing.address)
+    is_readable = np.ones(len(found) + 1, dtype=np.bool_)
+    is_readable[[*entries.unreadable, len(found)]] = False  # the last stands for no function
+    cuts = _cut(listing, home, is_readable[home], entries.leaders)
+    reasons = _reasons(image, found, listing, home, entries)
+    clusters = _clusters(found, listing, cuts, ranges, entries.externals)
+    is_call = listing.has_target & (listing.flow == FLOWS[Flow.CALL])
+    called = np.setdiff1d(listing.target[is_call], np.array(sorted(entries.externals), dtype=np.uint64))
+    callees = ranges.index_of(called)
+    behind = (callees >= 0) & (called != ranges.starts[callees]) if len(found) else np.zeros(0, dtype=np.bool_)
     return Program(
         image,
         found,
-        blocks,
-        _spread(reasons, _clusters(found, blocks.values(), externals)),
-        frozenset(unreadable),
-        externals,
-        entered_by_call=frozenset(f.start for t in called if (f := function_at(found, t)) is not None and f.start != t),
-        called_from_outside=frozenset(d.target for part in uncertain for d in part if d.flow is Flow.CALL and d.target is not None),
+        listing,
+        cuts,
+        _spread({found[i].start: reason for i, reason in reasons.items()}, clusters),
+        frozenset(found[i].start for i in entries.unreadable),
+        entries.externals,
+        entered_by_call=frozenset(ranges.starts[callees[behind]].tolist()),
+        called_from_outside=frozenset(listing.target[is_call & ~is_readable[home]].tolist()),
+        may_raise=_may_raise(listing, entries.sites),
     )
 
 
-def _decode(image: Image, start: int, end: int) -> Iterator[Decoded]:
-    for instruction in decode(image.read(start, end - start), start):
-        fields = [a for a in range(instruction.address, instruction.end) if a in image.relocated] if image.relocated else []
-        # What a linker fills in later is no target yet.
-        yield (
-            replace(instruction, target=image.relocated[fields[-1]] if instruction.target else None, reference=None)
-            if fields
-            else instruction
-        )
+def _may_raise(listing: Listing, sites: Sequence[CallSite]) -> Marks:
+    """Which instructions in *sites*, calls aside, access memory or divide."""
+    steps = np.zeros(len(listing) + 1, dtype=np.int64)
+    for bounds, step in (([s.start for s in sites], 1), ([s.end for s in sites], -1)):
+        np.add.at(steps, np.searchsorted(listing.address, np.array(bounds, dtype=np.uint64)), step)
+    tables = listing.encodings.tables
+    faults = tables.touches_memory[listing.form] | tables.divides[listing.form]
+    return (np.cumsum(steps)[:-1] > 0) & faults & ~listing.has_flow(Flow.CALL, Flow.INDIRECT_CALL)
+
+
+def _listing(image: Image, found: Sequence[Function], encodings: Encodings) -> Listing:
+    """The code of the functions *found* and of what is between them."""
+    parts = sorted([*((f.start, f.end) for f in found), *_gaps(image.executable_ranges, found)])
+    listing = joined(encodings, ((start, image.read(start, end - start)) for start, end in parts))
+    return _without_relocated(image, listing) if image.relocated else listing
+
+
+def _without_relocated(image: Image, listing: Listing) -> Listing:
+    """*listing* of an object file: what a linker fills in later is no target and no reference yet, but where it is known."""
+    fields = sorted(image.relocated)
+    holders = np.searchsorted(listing.address, np.array(fields, dtype=np.uint64), side="right") - 1
+    target, has_target, has_reference = listing.target.copy(), listing.has_target.copy(), listing.has_reference.copy()
+    was_target = listing.has_target.tolist()
+    for field, holder in zip(fields, holders.tolist(), strict=True):
+        if holder < 0 or field >= listing.end[holder]:
+            continue
+        known = image.relocated[field]
+        has_reference[holder] = False
+        has_target[holder] = was_target[holder] and known is not None
+        target[holder] = known or 0
+    return replace(listing, target=target, has_target=has_target, has_reference=has_reference)
 
 
 def _gaps(ranges: Iterable[tuple[int, int]], found: Iterable[Function]) -> Iterator[tuple[int, int]]:
-    """The parts of *ranges* that no function covers."""
+    """The parts of *ranges* that no function covers, ascending and disjoint."""
     taken = list(found)
+    position = 0
     for start, end in ranges:
-        position = start
-        low = bisect_right(taken, start, key=lambda f: f.end)
+        position = max(position, start)  # ranges of a damaged file may overlap
+        low = bisect_right(taken, position, key=lambda f: f.end)
         for function in taken[low : bisect_left(taken, end, key=lambda f: f.start)]:
             if function.start > position:
                 yield position, function.start
             position = max(position, function.end)
         if position < end:
             yield position, end
+            position = end
 
 
-def _externals(image: Image, targets: Iterable[int]) -> Iterator[tuple[int, str]]:
-    """Linkage stubs among *targets*: `jmp [slot]`, perhaps behind `endbr64`."""
-    for target in targets if image.slots else ():
-        stub = image.read(target, 16)
-        if b"\xff\x25" not in stub[:7]:
-            continue
-        first = next((d for d in decode(stub, target) if d.code != _ENDBR64), None)
-        if first is not None and first.flow is Flow.INDIRECT_JUMP and first.reference in image.slots:
-            yield target, image.slots[first.reference]
+def _reasons(image: Image, found: Sequence[Function], listing: Listing, home: Indices, entries: Entries) -> dict[int, str]:
+    """Index of a function → why it is opaque. A jump through a loader's slot is a call of an outside function."""
+    slots = np.array(sorted(image.slots), dtype=np.uint64)
+    jumps = (listing.flow == FLOWS[Flow.INDIRECT_JUMP]) & (home >= 0)
+    jumps &= ~(listing.has_reference & np.isin(listing.reference, slots))
+    return (
+        entries.pointed
+        | entries.strange_sites
+        | dict.fromkeys(np.unique(home[jumps]).tolist(), "indirect jump")
+        | {i: "signal frame" for i, function in enumerate(found) if function.is_signal_frame}
+        | entries.unreadable
+    )
 
 
-def _references(image: Image, found: tuple[Function, ...], parts: Iterable[tuple[Decoded, ...]]) -> tuple[set[int], set[int], set[int]]:
-    """
-    Addresses of code that instructions take; the starts of functions that hold data (something in them is read), and of
-    those that may hold some (something in their middle is pointed at).
-    In a fixed-address program any immediate at an instruction's end may be an address.
-    """
-    low, high = (image.executable_ranges[0][0], image.executable_ranges[-1][1]) if image.executable_ranges else (0, 0)
-    taken: set[int] = set(image.probes)
-    with_data: set[int] = set()
-    pointed: set[int] = set()
-    for part in parts:
-        for instruction in part:
-            if instruction.code == _ENDBR64:
-                taken.add(instruction.address)
-            elif (reference := instruction.reference) is not None and low <= reference < high:
-                function = function_at(found, reference)
-                if instruction.loads or instruction.stores:
-                    with_data.update({function.start} if function is not None else ())
-                    continue
-                taken.add(reference)
-                # A pointer to the middle of a function may lead to data, too, that only looks like code.
-                if function is not None and reference != function.start:
-                    pointed.add(function.start)
-    if not image.is_position_independent:
-        taken |= {
-            t for part in parts for d in part if (t := int.from_bytes(d.code[-4:], "little")) and low <= t < high and len(d.code) > 4
-        } & {d.address for part in parts for d in part}
-    return taken, with_data, pointed
+_GOES_ON = tuple(flow for flow in Flow if flow not in (Flow.JUMP, Flow.INDIRECT_JUMP, Flow.RETURN, Flow.STOP))
 
 
-def _table_targets(image: Image, parts: Iterable[tuple[Decoded, ...]]) -> set[int]:
-    """
-    What tables of relative jumps point at: 32-bit offsets from the table's own start, which some `lea` takes.
-
-    The jump may be in one function, and its targets in another that nothing else leads to, such as a cold part. A table is
-    read as far as its words lead to instructions: too many entries are harmless, too few are not.
-    """
-    starts = {d.address for part in parts for d in part}
-    tables = {d.reference for part in parts for d in part if d.reference is not None and not (d.loads or d.stores)}
-    targets: set[int] = set()
-    for table in tables:
-        data = image.read(table, _LONGEST_TABLE)
-        for (offset,) in struct.iter_unpack("<i", data[: len(data) // 4 * 4]):
-            if table + offset not in starts:
-                break
-            targets.add(table + offset)
-    return targets
-
-
-_LONGEST_TABLE = 4 * 4096
-"""Bytes of a table of jumps: more cases than any compiler puts into one."""
-
-
-def _unreadable(
-    found: tuple[Function, ...], code: Mapping[int, tuple[Decoded, ...]], entries: Iterable[int], with_data: set[int]
-) -> dict[int, str]:
-    """Functions whose instructions are uncertain, with the reason. *entries* are addresses where instructions must start."""
-    entered: dict[int, list[int]] = {}
-    for entry in entries:
-        if (function := function_at(found, entry)) is not None and entry != function.start:
-            entered.setdefault(function.start, []).append(entry)
-    reasons: dict[int, str] = {}
-    for function in found:
-        body = code[function.start]
-        if function.is_overlapping:
-            reasons[function.start] = "overlap"
-        elif any(d.flow is Flow.INVALID for d in body):
-            reasons[function.start] = "undecodable"
-        elif function.start in with_data:
-            reasons[function.start] = "data in code"
-        elif function.start in entered and not {d.address for d in body}.issuperset(entered[function.start]):
-            reasons[function.start] = "branch into instruction"
-    return reasons
+def _cut(listing: Listing, home: Indices, is_readable: Marks, leaders: Addresses) -> Cuts:
+    """The blocks of the instructions that are readable; *home* is the function of each instruction."""
+    n = len(listing)
+    ends = listing.has_flow(*_ENDS)
+    starts = np.ones(n, dtype=np.bool_)
+    if n:
+        starts[1:] = ends[:-1] | (home[1:] != home[:-1])
+        index, is_found = find(listing.address, leaders)
+        starts[index[is_found]] = True
+    first = np.flatnonzero(starts)
+    stop = np.append(first[1:], n)[: len(first)]
+    first, stop = first[is_readable[first]], stop[is_readable[first]]
+    last = stop - 1
+    function = home[first]
+    # A call at a function's very end does not return: what stands behind is another function.
+    is_call = listing.has_flow(Flow.CALL, Flow.INDIRECT_CALL)
+    is_final = np.append(home[1:] != home[:-1], True)[last] if n else is_call[last]
+    goes_on = np.isin(listing.flow[last], [FLOWS[flow] for flow in _GOES_ON]) & ~(is_call[last] & is_final)
+    jumps = listing.has_target[last] & ~is_call[last]
+    return Cuts(first, stop, function, goes_on, jumps)
 
 
-def _reason(function: Function, body: tuple[Decoded, ...], image: Image) -> str:
-    """Why a readable function is opaque; "" when it is not. A jump through a loader's slot is a call of an outside function."""
-    if function.is_signal_frame:
-        return "signal frame"
-    if any(d.flow is Flow.INDIRECT_JUMP and d.reference not in image.slots for d in body):
-        return "indirect jump"
-    return "lsda" if function.has_lsda else ""
-
-
-def _cut(function: Function, body: tuple[Decoded, ...], leaders: set[int]) -> Iterator[Block]:
-    start = 0
-    for i, instruction in enumerate(body, 1):
-        if instruction.flow in _ENDS or i == len(body) or body[i].address in leaders:
-            yield Block(body[start].address, function.start, body[start:i], _successors(function, instruction))
-            start = i
-
-
-def _successors(function: Function, last: Decoded) -> tuple[int, ...]:
-    target = () if last.target is None else (last.target,)
-    match last.flow:
-        case Flow.JUMP:
-            return target
-        case Flow.CONDITIONAL:
-            return (last.end, *target)
-        case Flow.CALL | Flow.INDIRECT_CALL:
-            # A call at a function's very end does not return: what stands behind is another function.
-            return (last.end,) if last.end < function.end else ()
-        case Flow.INDIRECT_JUMP | Flow.RETURN | Flow.STOP:
-            return ()
-        case _:
-            return (last.end,)
-
-
-def _clusters(found: tuple[Function, ...], blocks: Iterable[Block], externals: Mapping[int, str]) -> dict[int, int]:
+def _clusters(found: Sequence[Function], listing: Listing, cuts: Cuts, ranges: Ranges, externals: Mapping[int, str]) -> dict[int, int]:
     """
     Function → the representative of its cluster: functions that are parts of one, because a conditional jump, a jump
     to a middle or falling through leads from one into the other.
@@ -288,13 +294,16 @@ def _clusters(found: tuple[Function, ...], blocks: Iterable[Block], externals: M
             parent[start] = start = parent[parent[start]]
         return start
 
-    for block in blocks:
-        for successor in block.successors:
-            other = function_at(found, successor)
-            if other is None or other.start == block.function or successor in externals:
-                continue
-            if block.last.flow is not Flow.JUMP or successor != other.start:
-                parent[root(block.function)] = root(other.start)
+    last = cuts.stop - 1
+    is_plain_jump = listing.flow[last] == FLOWS[Flow.JUMP]
+    for where, goes, is_tail in ((listing.end[last], cuts.goes_on, False), (listing.target[last], cuts.jumps, True)):
+        others = ranges.index_of(where)
+        joins = goes & (others >= 0) & (others != cuts.function)
+        if is_tail:
+            joins &= ~(is_plain_jump & (where == ranges.starts[np.maximum(others, 0)])) if len(found) else joins
+        for block in np.flatnonzero(joins).tolist():
+            if int(where[block]) not in externals:
+                parent[root(found[cuts.function[block]].start)] = root(found[others[block]].start)
     return {start: root(start) for start in parent}
 
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import capstone
-
 from ruledb.machine.codec_decode import decode
 from ruledb.machine.codec_effects import Flow
 
@@ -26,6 +24,8 @@ class OtherDecoded:
 
 @cache
 def _disassembler() -> Any:
+    import capstone  # noqa: PLC0415  # dear to import, and needed only where something is to be written
+
     return capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
 
 

@@ -8,9 +8,10 @@ import iced_x86 as iced
 
 from ruledb.machine.codec_effects import Effects, Flow, effects_of
 from ruledb.machine.codec_operands import to_instruction
+from ruledb.machine.constant import signed
 from ruledb.machine.instruction import Instruction
 
-__all__ = ["Decoded", "decode"]
+__all__ = ["Decoded", "decode", "encoding_of", "split"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,19 +115,59 @@ def decode(code: bytes, address: int = 0) -> Iterator[Decoded]:
         start = end
 
 
-@lru_cache(maxsize=1 << 18)
-def _effects(code: bytes) -> Effects:
-    """The effects of one encoding. Displacements and branch distances do not matter to them: those share an entry."""
+def split(code: bytes) -> list[bytes]:
+    """The bytes of each instruction of *code*, as `decode` cuts them."""
+    pieces: list[bytes] = []
+    start = 0
+    for raw in iced.Decoder(64, code):
+        end = start + raw.len
+        pieces.append(code[start:end])
+        start = end
+    return pieces
+
+
+def encoding_of(code: bytes) -> tuple[Effects, int | None, int | None]:
+    """
+    The effects of the instruction *code*, and how far from its own address, modulo 2**64, its target and the address of its
+    rip-relative operand are. Equal effects are one object.
+    """
     decoder = iced.Decoder(64, code)
     raw = decoder.decode()
+    effects = _shared_effects(code, decoder, raw)
+    target = raw.near_branch_target if effects.flow in _TARGETS else None
+    if not raw.is_ip_rel_memory_operand:
+        return effects, target, None
+    is_short = raw.memory_base == iced.Register.EIP
+    return effects, target, signed(raw.ip_rel_memory_address, 32 if is_short else 64) & _WORD
+
+
+_WORD = (1 << 64) - 1
+
+
+@lru_cache(maxsize=1 << 18)
+def _effects(code: bytes) -> Effects:
+    """The effects of one encoding."""
+    decoder = iced.Decoder(64, code)
+    return _shared_effects(code, decoder, decoder.decode())
+
+
+def _shared_effects(code: bytes, decoder: iced.Decoder, raw: iced.Instruction) -> Effects:
+    """The effects of *raw*. Displacements and branch distances do not matter to them: those share one object."""
     if raw.code == iced.Code.INVALID:
-        return effects_of(raw)
+        return _INVALID
     offsets = decoder.get_constant_offsets(raw)
     start, size = offsets.displacement_offset, offsets.displacement_size
     if size == 0 and raw.near_branch_target:
         start, size = offsets.immediate_offset, offsets.immediate_size
-    zeroed = code[:start] + bytes(size) + code[start + size :]
-    return effects_of(raw) if zeroed == code else _effects(zeroed)
+    return _form_effects(code[:start] + bytes(size) + code[start + size :])
+
+
+@lru_cache(maxsize=1 << 16)
+def _form_effects(code: bytes) -> Effects:
+    return effects_of(iced.Decoder(64, code).decode())
+
+
+_INVALID = effects_of(iced.Decoder(64, b"\x06").decode())
 
 
 @lru_cache(maxsize=1 << 16)

@@ -55,6 +55,7 @@ class Effects:
     has_lock: bool = False
     has_rep: bool = False
     segment: str = ""
+    divides: bool = False
 
 
 _FLOWS = {
@@ -151,10 +152,12 @@ def effects_of(raw: iced.Instruction) -> Effects:
         has_lock=raw.has_lock_prefix,
         has_rep=_repeats(raw),
         segment=_SEGMENTS.get(raw.memory_segment, "") if accesses else "",
+        divides=raw.mnemonic in _DIVISIONS,
     )
 
 
 _LOADS = _READS - {OpAccess.COND_WRITE}
+_DIVISIONS = (Mnemonic.DIV, Mnemonic.IDIV)
 _NOPS = (Mnemonic.NOP, Mnemonic.RESERVEDNOP)
 _SEGMENTS = {iced.Register.FS: "fs", iced.Register.GS: "gs"}
 

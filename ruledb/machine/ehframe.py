@@ -11,11 +11,11 @@ __all__ = ["Frame", "frames"]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One described range of code: [start, end)."""
+    """One described range of code: [start, end). *lsda* is the address of its language-specific data, 0 for none, -1 for an unknown one."""
 
     start: int
     end: int
-    has_lsda: bool
+    lsda: int
     is_signal_frame: bool
 
 
@@ -122,14 +122,16 @@ def _parse_common(table: bytes, position: int) -> _Common:
 def _frame(entry: bytes, start: int, address: int, common: _Common) -> Frame:
     low, position = _pointer(entry, start + 4, common.pointer, address)
     size, position = _pointer(entry, position, common.pointer & 0x0F, address)
-    has_lsda = False
+    lsda = 0
     if common.has_augmentation and common.lsda != _ABSENT:
         _, position = _uleb(entry, position)
         # A null pointer is written as zero, whatever it would be relative to.
-        has_lsda = _pointer(entry, position, common.lsda & 0x0F, address)[0] != 0
+        if _pointer(entry, position, common.lsda & 0x0F, address)[0]:
+            # The pointer may be one to a pointer that the loader fills.
+            lsda = -1 if common.lsda & 0x80 else _pointer(entry, position, common.lsda, address)[0]
     if low + size > _MASK:
         raise _DamagedError
-    return Frame(low, low + size, has_lsda, common.is_signal_frame)
+    return Frame(low, low + size, lsda, common.is_signal_frame)
 
 
 def _pointer(entry: bytes, position: int, encoding: int, address: int) -> tuple[int, int]:

@@ -12,13 +12,21 @@ __all__ = ["Function", "function_at", "functions"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Function:
-    """A range of code, [start, end). *is_overlapping*: several descriptions of it contradict each other."""
+    """
+    A range of code, [start, end). *lsda* is the address of its language-specific data, 0 for none, -1 for an unknown one.
+    *is_overlapping*: several descriptions of it contradict each other.
+    """
 
     start: int
     end: int
-    has_lsda: bool = False
+    lsda: int = 0
     is_signal_frame: bool = False
     is_overlapping: bool = False
+
+    @property
+    def has_lsda(self) -> bool:
+        """Whether an unwinder has more to do here than to go on to the caller."""
+        return self.lsda != 0
 
 
 def functions(image: Image) -> tuple[Function, ...]:
@@ -29,7 +37,7 @@ def functions(image: Image) -> tuple[Function, ...]:
     address, table, is_bounded = image.eh_frame
     described: list[Function] = []
     if image.kind != "relocatable":  # there, the frame table's addresses are not filled in yet
-        described = [Function(f.start, f.end, f.has_lsda, f.is_signal_frame) for f in frames(table, address, is_bounded)[0]]
+        described = [Function(f.start, f.end, f.lsda, f.is_signal_frame) for f in frames(table, address, is_bounded)[0]]
     merged = _merge([f for f in described if _is_code(image, f)])
     named = {(s.address, s.address + s.size) for s in image.symbols if s.is_function and s.address and s.size}
     free = [f for start, end in sorted(named) if _is_free(f := Function(start, end), merged) and _is_code(image, f)]
@@ -56,7 +64,7 @@ def _merge(found: list[Function]) -> list[Function]:
         merged[-1] = Function(
             last.start,
             max(last.end, function.end),
-            last.has_lsda or function.has_lsda,
+            last.lsda if last.lsda == function.lsda else -1,
             last.is_signal_frame or function.is_signal_frame,
             last.is_overlapping or not is_same,
         )

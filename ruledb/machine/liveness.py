@@ -8,19 +8,27 @@ calls and returns mean under the System V convention:
   overwrites no register for certain. (Which caller-saved ones a callee loses makes no difference, since each of them may
   carry an argument: so callers that rely on a callee's registers, descriptor calls and profiling hooks need no care.)
 * A return reads rax, rdx, the callee-saved registers, rsp, and whatever is live behind a known call of the function.
+* Where a call, or a faulting instruction, may raise an exception, its function's landing pads read the callee-saved
+  registers, or all of them. What else a pad reads, rax and rdx, the runtime puts there.
 * Flags are not handed over, unless the code of a callee, or the code behind a call, reads them.
 
 Under "strict", and where the convention is unknown, everything is live at calls and returns.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ruledb.machine.blocks import Block, Program
-from ruledb.machine.codec import Decoded, Flow
+from ruledb.machine.codec import Decoded, Flow, decode
+from ruledb.machine.flowgraph import Edges, Values, solve
 from ruledb.machine.instruction import Mem
-from ruledb.machine.registers import ALL_FLAGS, ALL_REGISTERS, RBP, RSP, Register, family_mask, parse_mask
+from ruledb.machine.listing import FLOWS, Indices, Listing, Marks, Masks, find
+from ruledb.machine.registers import ALL_FLAGS, ALL_REGISTERS, FLAG_SHIFT, RBP, RSP, Register, family_mask, parse_mask
 
 __all__ = ["CALL_READS", "EVERYTHING", "RETURN_READS", "Liveness", "before", "live_out"]
 
@@ -30,42 +38,57 @@ CALL_READS = parse_mask("rdi rsi rdx rcx r8 r9 rax r10 r11 rsp")
 RETURN_READS = parse_mask("rax rdx rbx rbp r12 r13 r14 r15 rsp")
 _STACK = family_mask(RSP)
 
-_ASSUMED = 128
-"""
-While solving, a mask's low part holds what some instruction is seen to read, and *this* many bits higher stands what is
-only assumed to be read, by convention. A function's callers hand down to its returns what they are seen to read: they
-cannot expect arguments of a later call to survive, or to be made, in it.
-"""
+_WHOLE, _NONE = np.uint64(ALL_REGISTERS), np.uint64(0)
+_RSP = np.uint64(_STACK)
+_FLAGS, _NO_FLAGS = np.uint8(ALL_FLAGS >> FLAG_SHIFT), np.uint8(0)
 _JUMPS = (Flow.JUMP, Flow.CONDITIONAL, Flow.INDIRECT_JUMP)
 _CALLS = (Flow.CALL, Flow.INDIRECT_CALL)
 
 
 @dataclass(frozen=True)
 class Liveness:
-    """The result of `live_out`, as masks by the start of a block. rsp is always live."""
+    """
+    The result of `live_out`: per instruction of the program's listing, the register lanes and flags that may be read behind
+    it, and the same before each block, by its number. rsp is always live.
+    """
 
     program: Program
-    entry: Mapping[int, int]
-    """Before the first instruction."""
-    before_last: Mapping[int, int]
-    """Before the last instruction."""
-    exit: Mapping[int, int]
-    """Behind the last instruction."""
+    registers: Masks
+    flags: NDArray[np.uint8]
+    entry_registers: Masks
+    entry_flags: NDArray[np.uint8]
+
+    def mask(self, index: int) -> int:
+        """What may be read behind the instruction of this index."""
+        return int(self.registers[index]) | int(self.flags[index]) << FLAG_SHIFT
 
     def after(self, block: Block) -> tuple[int, ...]:
         """For each instruction of *block*, what may be read behind it."""
-        found = [self.exit[block.start], self.before_last[block.start]]
-        for instruction in reversed(block.instructions[1:-1]):
-            found.append(before(instruction, found[-1]))
-        return tuple(reversed(found[: len(block.instructions)]))
+        number = self._numbers[block.start]
+        return tuple(map(self.mask, range(int(self.program.cuts.first[number]), int(self.program.cuts.stop[number]))))
 
     def live_after(self, address: int) -> int:
         """What may be read behind the instruction at *address*; everything, where it is in no block."""
         block = self.program.block_at(address)
         if block is None:
             return EVERYTHING
-        index = bisect_right(block.instructions, address, key=lambda d: d.address) - 1
-        return self.after(block)[index]
+        return self.after(block)[bisect_right(block.instructions, address, key=lambda d: d.address) - 1]
+
+    @cached_property
+    def _numbers(self) -> dict[int, int]:
+        return {start: number for number, start in enumerate(self.program.block_starts)}
+
+    @cached_property
+    def entry(self) -> Mapping[int, int]:
+        """By the start of a block, what may be read before its first instruction."""
+        masks = zip(self.entry_registers.tolist(), self.entry_flags.tolist(), strict=True)
+        return {start: lanes | flags << FLAG_SHIFT for start, (lanes, flags) in zip(self.program.block_starts, masks, strict=True)}
+
+    @cached_property
+    def exit(self) -> Mapping[int, int]:
+        """By the start of a block, what may be read behind its last instruction."""
+        last = (self.program.cuts.stop - 1).tolist()
+        return {start: self.mask(index) for start, index in zip(self.program.block_starts, last, strict=True)}
 
 
 def before(instruction: Decoded, live: int) -> int:
@@ -85,184 +108,246 @@ def live_out(program: Program, abi: str = "auto") -> Liveness:
     if abi not in ("auto", "sysv", "strict"):
         raise ValueError(f"convention {abi!r}: expected auto, sysv or strict")
     follows = abi == "sysv" or (abi == "auto" and program.image.convention == "sysv")
-    return _Solver(program, follows).solve()
+    return _Problem(program, follows).solution()
 
 
-class _Solver:
-    """The fixpoint. Lists have one element per block, in the order of addresses; masks only grow."""
+class _Problem:
+    """
+    The equations, as a graph. Its nodes are the blocks (what is live before them) and behind these the functions (what is
+    live behind known calls of them). Along an edge, a part of what is live at its source is live at its destination.
+
+    A node's value has two parts: what some instruction is *seen* to read, and what is only *assumed* to be read, by
+    convention. A function's callers hand down to its returns what they are seen to read: they cannot expect arguments of
+    a later call to survive, or to be made, in it.
+    """
 
     def __init__(self, program: Program, follows: bool) -> None:
-        self.program = program
-        self.follows = follows
-        self.blocks = [program.blocks[start] for start in program.block_starts]
-        self.index = {start: i for i, start in enumerate(program.block_starts)}
-        self.targets = [[self.index[s] for s in block.successors if s in self.index] for block in self.blocks]
-        self.names = [program.external_name(block.last) for block in self.blocks]
-        self.callees = [program.function_at(b.last.target) if b.last.flow is Flow.CALL and b.last.target else None for b in self.blocks]
-        self.floors = [self._floor(block, name) for block, name in zip(self.blocks, self.names, strict=True)]
-        self.transfers = [_transfer(block) for block in self.blocks]
-        self.dependents = self._dependents()
-        self.heirs = self._heirs()
-        self.returns = self._returns()
-        self.behind = {function.start: 0 for function in program.functions}
-        self.entry = [0] * len(self.blocks)
-        self.before_last = [0] * len(self.blocks)
-        self.exit = [0] * len(self.blocks)
+        self.program, self.follows = program, follows
+        listing, cuts = program.listing, program.cuts
+        self.n_blocks, self.n_functions = len(cuts.first), len(program.functions)
+        self.last = cuts.stop - 1
+        flow = listing.flow[self.last]
+        self.is_return = flow == FLOWS[Flow.RETURN]
+        self.is_call = np.isin(flow, [FLOWS[f] for f in _CALLS])
+        self.is_jump = np.isin(flow, [FLOWS[f] for f in _JUMPS])
+        self.is_named = _named(program, listing, self.last)
+        starts = listing.address[cuts.first]
+        self.behind, self.falls = self._successors(starts, listing.end[self.last], cuts.goes_on)
+        self.target, self.goes = self._successors(starts, listing.target[self.last], cuts.jumps)
+        self.calls = self.is_call & listing.has_target[self.last] & ~self.is_named
+        self.callee, is_block = find(starts, listing.target[self.last])
+        self.enters = self.calls & is_block
+        self._set_effects(is_block)
+        self._set_floors()
 
-    def _floor(self, block: Block, name: str | None) -> int:
-        """What is live behind *block* by what is known beforehand: everything, where control goes to unknown places."""
-        last = block.last
-        if last.flow is Flow.RETURN:
-            return EVERYTHING if not self.follows or _returns_elsewhere(block) else RETURN_READS << _ASSUMED
-        if any(s not in self.index and (name is None or s != last.target) for s in block.successors):
-            return EVERYTHING
-        if last.flow in _JUMPS and name is not None:
-            # A tail call; a conditional one goes on here, too, which its successor tells.
-            return (CALL_READS | RETURN_READS) << _ASSUMED if self.follows else EVERYTHING
-        if last.flow is Flow.INDIRECT_JUMP or (last.flow in _JUMPS and last.target is None):
-            return EVERYTHING
+    @staticmethod
+    def _successors(starts: Masks, where: Masks, goes: Marks) -> tuple[Indices, Marks]:
+        index, is_block = find(starts, where)
+        return index, goes & is_block
+
+    def _set_effects(self, is_block: Marks) -> None:
+        """What each instruction reads and overwrites, calls by convention; then the same for whole blocks."""
+        listing, tables = self.program.listing, self.program.listing.encodings.tables
+        self.reads, self.kills = tables.reads[listing.form], tables.kills[listing.form]
+        self.reads_flags, self.kills_flags = tables.reads_flags[listing.form], tables.kills_flags[listing.form]
+        # A handler of this very function may see the registers as they are where an instruction faults.
+        self.reads[self.program.may_raise] = _WHOLE
+        calls = self.last[self.is_call]
+        self.kills[calls], self.kills_flags[calls] = _NONE, _FLAGS
+        unknown = self.last[self.calls & ~is_block] if self.follows else calls
+        self.reads[unknown], self.reads_flags[unknown] = _WHOLE, _FLAGS
+        assumed = np.zeros(len(listing), dtype=np.uint64)
+        if self.follows:
+            assumed[calls] = np.uint64(CALL_READS)
+        cuts = self.program.cuts
+        inner = np.where(self.is_call, self.last, cuts.stop)  # the callee's reads do not pass the call itself
+        self.keeps, self.keeps_flags = _keeps(cuts.first, inner, self.kills, self.kills_flags)
+        shape = self.n_blocks
+        seen = Values(np.zeros(shape, np.uint64), np.zeros(shape, np.uint64), np.zeros(shape, np.uint8))
+        for block, index in _backwards(cuts.first, cuts.stop):
+            seen.seen[block] = self.reads[index] | (seen.seen[block] & ~self.kills[index])
+            seen.assumed[block] = assumed[index] | (seen.assumed[block] & ~self.kills[index])
+            seen.flags[block] = self.reads_flags[index] | (seen.flags[block] & ~self.kills_flags[index])
+        seen.seen[:] |= _RSP
+        self.generated, self.assumed = seen, assumed
+
+    def _set_floors(self) -> None:
+        """What is live behind each block by what is known beforehand: everything, where control goes to unknown places."""
+        program, listing, cuts = self.program, self.program.listing, self.program.cuts
+        n = self.n_blocks
+        outward = self.is_jump & self.is_named
+        unknown = self.is_return & (True if not self.follows else _returns_elsewhere(listing, cuts.first, cuts.stop, self.is_return))
+        rest = ~self.is_return
+        unknown |= rest & ((cuts.goes_on & ~self.falls) | (cuts.jumps & ~self.goes & ~self.is_named))
+        unknown |= rest & outward & (not self.follows)
+        unknown |= rest & ~outward & self.is_jump & ~listing.has_target[self.last]
+        has_pads = np.array([f.has_lsda for f in program.functions], dtype=np.bool_)
         # An unwinder may go on at any landing pad, with the callee-saved registers as they are at the call.
-        function = self.program.function_at(block.start)
-        return RETURN_READS << _ASSUMED if last.flow in _CALLS and function is not None and function.has_lsda else _STACK
+        returning = self.is_return | outward | (self.is_call & has_pads[cuts.function] if n else self.is_call)
+        assumed = np.where(returning & ~unknown, np.uint64(RETURN_READS), _NONE)
+        assumed |= np.where(outward & ~unknown, np.uint64(CALL_READS), _NONE)
+        plain = np.where(returning, _NONE, _RSP)
+        self.floor = Values(np.where(unknown, _WHOLE, plain), assumed, np.where(unknown, _FLAGS, _NO_FLAGS))
 
-    def _dependents(self) -> list[list[int]]:
-        """For each block, those whose liveness depends on its entry: predecessors and calls of it."""
-        dependents: list[list[int]] = [[] for _ in self.blocks]
-        for i, (block, targets) in enumerate(zip(self.blocks, self.targets, strict=True)):
-            called = self.index.get(block.last.target) if block.last.flow is Flow.CALL and block.last.target else None
-            for target in targets if called is None else [*targets, called]:
-                dependents[target].append(i)
-        return dependents
+    def _edges(self) -> Edges:
+        blocks, function = np.arange(self.n_blocks), self.program.cuts.function + self.n_blocks
+        whole, none = np.full(self.n_blocks, _WHOLE), np.full(self.n_blocks, _NONE)
+        flags, no_flags = np.full(self.n_blocks, _FLAGS), np.full(self.n_blocks, _NO_FLAGS)
+        through, through_flags = self.through
+        called = self._called_function()
+        returns = self.is_return | (self.is_jump & self.is_named)
+        parts = [
+            (self.falls, self.behind, blocks, through, through, through_flags),
+            (self.goes, self.target, blocks, through, through, through_flags),
+            (self.enters if self.follows else self.enters & False, self.callee, blocks, self.keeps, self.keeps, self.keeps_flags),
+            # An outside function that returns there hands on no flags.
+            (returns, function, blocks, through, none, np.where(self.is_named, no_flags, through_flags)),
+            (self.falls & (called >= 0), self.behind, called + self.n_blocks, whole, none, flags),
+        ]
+        for goes, other in ((self.falls, self.behind), (self.goes, self.target)):
+            heir = function[other] if self.n_blocks else function
+            parts.append((goes & (heir != function), function, heir, whole, none, flags))
+        return Edges(*(np.concatenate([part[k][part[0]] for part in parts]) for k in range(1, 6)))
 
-    def _heirs(self) -> dict[int, set[int]]:
-        """Function → those that it jumps into: their returns go to its callers."""
-        heirs: dict[int, set[int]] = {}
-        for block, targets in zip(self.blocks, self.targets, strict=True):
-            others = {self.blocks[t].function for t in targets} - {block.function}
-            heirs.setdefault(block.function, set()).update(others)
-        return heirs
+    @cached_property
+    def through(self) -> tuple[Masks, NDArray[np.uint8]]:
+        """What a whole block leaves as it was."""
+        return _keeps(self.program.cuts.first, self.program.cuts.stop, self.kills, self.kills_flags)
 
-    def _returns(self) -> dict[int, list[int]]:
-        """Function → its blocks from which control goes to its callers: returns, and tail calls to the outside."""
-        returns: dict[int, list[int]] = {}
-        for i, (block, name) in enumerate(zip(self.blocks, self.names, strict=True)):
-            if block.last.flow is Flow.RETURN or (block.last.flow in _JUMPS and name is not None):
-                returns.setdefault(block.function, []).append(i)
-        return returns
+    def _called_function(self) -> Indices:
+        """Per block, the index of the function that its known call goes into, or -1."""
+        starts = np.array([f.start for f in self.program.functions], dtype=np.uint64)
+        ends = np.array([f.end for f in self.program.functions], dtype=np.uint64)
+        if len(starts) == 0:
+            return np.full(self.n_blocks, -1)
+        target = self.program.listing.target[self.last]
+        index = np.searchsorted(starts, target, side="right") - 1
+        return np.where(self.calls & (index >= 0) & (target < ends[np.maximum(index, 0)]), index, -1)
 
-    def solve(self) -> Liveness:
-        """Iterate until nothing grows."""
+    def solution(self) -> Liveness:
+        """Let everything flow along the edges, then fill in the insides of blocks."""
+        n = self.n_blocks
+        through, through_flags = self.through
+        values = Values(*(np.concatenate([part, np.zeros(self.n_functions, part.dtype)]) for part in self.generated))
+        values.seen[:n] |= self.floor.seen & through
+        values.assumed[:n] |= self.floor.assumed & through
+        values.flags[:n] |= self.floor.flags & through_flags
+        called = self._called_function()
+        known = called >= 0
+        # What a call's block is seen to need behind it without any successor: everything, or the stack pointer.
+        np.bitwise_or.at(values.seen, called[known] + n, self.floor.seen[known])
+        np.bitwise_or.at(values.flags, called[known] + n, self.floor.flags[known])
+        for number in self._entered_otherwise():
+            values.seen[n + number], values.flags[n + number] = _WHOLE, _FLAGS
+        solve(values, self._edges())
+        return self._filled(values)
+
+    def _entered_otherwise(self) -> Iterator[int]:
+        """Functions with callers of which nothing is known."""
+        numbers = {f.start: i for i, f in enumerate(self.program.functions)}
         outside = (self.program.function_at(target) for target in self.program.called_from_outside)
         for start in self.program.entered_by_call.union(f.start for f in outside if f is not None):
-            for _ in self._hand_down(start, EVERYTHING):
-                pass
-        queue = list(range(len(self.blocks)))  # taken from the end: successors mostly come first
-        is_queued = bytearray(b"\1" * len(self.blocks))
-        while queue:
-            i = queue.pop()
-            is_queued[i] = 0
-            for j in self._update(i):
-                if not is_queued[j]:
-                    is_queued[j] = 1
-                    queue.append(j)
-        starts, parts = self.program.block_starts, (self.entry, self.before_last, self.exit)
-        return Liveness(self.program, *(dict(zip(starts, map(_joined, part), strict=True)) for part in parts))
+            yield numbers[start]
 
-    def _update(self, i: int) -> Iterable[int]:
-        """Compute block *i* anew. Returns the blocks that this concerns."""
-        block = self.blocks[i]
-        woken: list[int] = []
-        live = self.floors[i]
-        for target in self.targets[i]:
-            live |= self.entry[target]
-        if block.last.flow is Flow.RETURN or self.names[i] is not None:
-            live |= self._behind(i)
-        self.exit[i] = live
-        if block.last.flow in _CALLS:
-            if (callee := self.callees[i]) is not None and self.names[i] is None:
-                woken.extend(self._hand_down(callee.start, live & EVERYTHING))
-            live = block.last.effects.reads | self._call(i, live)
-        else:
-            live = block.last.effects.reads | (live & ~_both(block.last.effects.kills))
-        self.before_last[i] = live
-        reads, keeps = self.transfers[i]
-        live = reads | (live & keeps) | _STACK
-        if live != self.entry[i]:
-            self.entry[i] = live
-            woken.extend(self.dependents[i])
-        return woken
-
-    def _behind(self, i: int) -> int:
-        """What the callers of block *i*'s function read; an outside function that returns there hands on no flags."""
-        if self.blocks[i].last.flow in _CALLS:
-            return 0
-        behind = self.behind[self.blocks[i].function]
-        return behind if self.names[i] is None else behind & ALL_REGISTERS
-
-    def _call(self, i: int, live: int) -> int:
-        """What is live before the call that ends block *i*, where *live* is so behind it."""
-        target = self.blocks[i].last.target
-        if not self.follows:
-            return EVERYTHING
-        if target is None or self.names[i] is not None:
-            return CALL_READS << _ASSUMED | (live & ~_both(ALL_FLAGS))
-        entry = self.index.get(target)
-        return CALL_READS << _ASSUMED | (live & ~_both(ALL_FLAGS)) | (EVERYTHING if entry is None else self.entry[entry])
-
-    def _hand_down(self, function: int, live: int) -> Iterator[int]:
-        """Note that *live* is so behind a call of *function*, and of those that it jumps into. Returns their returning blocks."""
-        stack = [function]
-        while stack:
-            start = stack.pop()
-            if live & ~self.behind[start]:
-                self.behind[start] |= live
-                yield from self.returns.get(start, ())
-                stack.extend(self.heirs.get(start, ()))
+    def _filled(self, values: Values) -> Liveness:
+        n, cuts = self.n_blocks, self.program.cuts
+        both = values.seen | values.assumed
+        live, live_flags = self.floor.seen | self.floor.assumed, self.floor.flags.copy()
+        for goes, other in ((self.falls, self.behind), (self.goes, self.target)):
+            live |= np.where(goes, both[other], _NONE) if n else live
+            live_flags |= np.where(goes, values.flags[other], _NO_FLAGS) if n else live_flags
+        returns = self.is_return | (self.is_jump & self.is_named)
+        function = cuts.function + n
+        live |= np.where(returns, values.seen[function], _NONE)
+        live_flags |= np.where(returns & ~self.is_named, values.flags[function], _NO_FLAGS)
+        registers = np.full(len(self.program.listing), _WHOLE)
+        flags = np.full(len(self.program.listing), _FLAGS)
+        reads, reads_flags = self.reads | self.assumed, self.reads_flags.copy()
+        if self.follows:
+            entered = self.last[self.enters]
+            reads[entered] |= both[self.callee[self.enters]]
+            reads_flags[entered] |= values.flags[self.callee[self.enters]]
+        for block, index in _backwards(cuts.first, cuts.stop):
+            registers[index], flags[index] = live[block], live_flags[block]
+            live[block] = reads[index] | (live[block] & ~self.kills[index]) | _RSP
+            live_flags[block] = reads_flags[index] | (live_flags[block] & ~self.kills_flags[index])
+        return Liveness(self.program, registers, flags, live, live_flags)
 
 
-def _transfer(block: Block) -> tuple[int, int]:
-    """What *block* reads before it overwrites it, and the complement of what it overwrites, but for its last instruction."""
-    reads, kills = 0, 0
-    for instruction in reversed(block.instructions[:-1]):
-        effects = instruction.effects
-        reads = effects.reads | (reads & ~effects.kills)
-        kills |= effects.kills
-    return reads, ~_both(kills)
+def _named(program: Program, listing: Listing, last: Indices) -> Marks:
+    """Which of these instructions go to an outside function by a linkage stub or a slot that the loader fills."""
+    externals = np.array(sorted(program.externals), dtype=np.uint64)
+    slots = np.array(sorted(program.image.slots), dtype=np.uint64)
+    is_indirect = listing.has_flow(Flow.INDIRECT_JUMP, Flow.INDIRECT_CALL)[last]
+    by_stub = listing.has_target[last] & np.isin(listing.target[last], externals)
+    return by_stub | (~listing.has_target[last] & is_indirect & listing.has_reference[last] & np.isin(listing.reference[last], slots))
 
 
-def _both(mask: int) -> int:
-    """*mask* in both parts."""
-    return mask | mask << _ASSUMED
+def _backwards(first: Indices, stop: Indices) -> Iterator[tuple[Indices, Indices]]:
+    """
+    The instructions of all blocks, from the last to the first: at each step, one of each block that has so many. Yields the
+    numbers of the blocks and the indices of the instructions.
+    """
+    order = np.argsort(first - stop, kind="stable")  # the longest block first
+    shortness = (first - stop)[order]
+    for step in range(int(-shortness[0]) if len(order) else 0):
+        block = order[: np.searchsorted(shortness, -step)]
+        yield block, stop[block] - 1 - step
 
 
-def _joined(mask: int) -> int:
-    """What is live in either part."""
-    return (mask | mask >> _ASSUMED) & EVERYTHING
+def _keeps(first: Indices, stop: Indices, kills: Masks, kills_flags: NDArray[np.uint8]) -> tuple[Masks, NDArray[np.uint8]]:
+    """What is overwritten by none of the instructions of each block, from *first* to *stop*."""
+    # A last element, so that every index exists; ranges of nothing keep everything.
+    padded, padded_flags = np.append(kills, _NONE), np.append(kills_flags, _NO_FLAGS)
+    if len(first) == 0:
+        return kills[:0], kills_flags[:0]
+    bounds = np.stack([first, stop], axis=1).ravel()
+    is_empty = first == stop
+    killed = np.where(is_empty, _NONE, np.bitwise_or.reduceat(padded, bounds)[::2])
+    killed_flags = np.where(is_empty, _NO_FLAGS, np.bitwise_or.reduceat(padded_flags, bounds)[::2])
+    return ~killed, ~killed_flags & _FLAGS
 
 
 _POINTER = (Register(RSP, 64), Register(RBP, 64))
 
 
-def _returns_elsewhere(block: Block) -> bool:
+def _returns_elsewhere(listing: Listing, first: Indices, stop: Indices, is_return: Marks) -> Marks:
     """
-    Whether the return of *block* may go to an address that its own code puts there: it pushes more than it pops,
-    takes rsp from somewhere else than rbp, or stores to [rsp].
+    Which blocks return to an address that their own code may put there: they push more than they pop, take rsp from
+    somewhere else than rbp, or store to [rsp].
     """
-    n_pushed = 0
-    for instruction in block.instructions:
-        if not instruction.effects.writes & _STACK and not instruction.effects.stores:
-            continue
-        value = instruction.instruction
-        operands = value.operands
-        n_pushed += (value.mnemonic == "push") - (value.mnemonic == "pop")
-        if value.mnemonic in ("mov", "xchg") and _POINTER[0] in operands and operands[1] not in _POINTER:
-            return True
-        if (
-            instruction.effects.stores
-            and operands
-            and isinstance(operands[0], Mem)
-            and operands[0].base == _POINTER[0]
-            and operands[0].displacement == 0
-        ):
-            return True
-    return n_pushed > 0
+    traits = {number: _stack_trait(listing.encodings.codes[number]) for number in _in_blocks(listing, first[is_return], stop[is_return])}
+    pushes, moves = np.zeros(len(listing.encodings.codes), dtype=np.int64), np.zeros(len(listing.encodings.codes), dtype=np.bool_)
+    for number, (push, move) in traits.items():
+        pushes[number], moves[number] = push, move
+    found = np.zeros(len(first), dtype=np.bool_)
+    if is_return.any():
+        bounds = np.stack([first[is_return], stop[is_return]], axis=1).ravel()
+        n_pushed = np.add.reduceat(np.append(pushes[listing.encoding], 0), bounds)[::2]
+        has_moves = np.logical_or.reduceat(np.append(moves[listing.encoding], False), bounds)[::2]
+        found[is_return] = (n_pushed > 0) | has_moves
+    return found
+
+
+def _in_blocks(listing: Listing, first: Indices, stop: Indices) -> list[int]:
+    """Numbers of the encodings within these blocks that may change the stack pointer or store."""
+    tables = listing.encodings.tables
+    marks = np.zeros(len(listing) + 1, dtype=np.int64)
+    np.add.at(marks, first, 1)
+    np.add.at(marks, stop, -1)
+    numbers = np.unique(listing.encoding[np.cumsum(marks)[:-1] > 0])
+    matters = tables.touches_memory | (tables.reads & _RSP != 0) | (tables.kills & _RSP != 0)
+    return numbers[matters[tables.form[numbers]]].tolist()  # type: ignore[no-any-return]  # integers
+
+
+def _stack_trait(code: bytes) -> tuple[int, bool]:
+    """How many words an instruction pushes, and whether it may put another return address in place."""
+    decoded = next(decode(code))
+    if not decoded.writes & _STACK and not decoded.stores:
+        return 0, False
+    value = decoded.instruction
+    operands = value.operands
+    moves = value.mnemonic in ("mov", "xchg") and _POINTER[0] in operands and operands[1] not in _POINTER
+    to_top = decoded.stores and bool(operands) and isinstance(operands[0], Mem) and operands[0].base == _POINTER[0]
+    stores = to_top and isinstance(operands[0], Mem) and operands[0].displacement == 0
+    return (value.mnemonic == "push") - (value.mnemonic == "pop"), moves or stores

@@ -73,6 +73,7 @@ lane_bits = ((0, 8), (8, 8), (16, 16), (32, 32))
 """Per lane: lowest bit and number of bits."""
 
 _LANES = {(8, False): 0b0001, (8, True): 0b0010, (16, False): 0b0011, (32, False): 0b0111, (64, False): 0b1111}
+_NAMED_LANES = {bits: key for key, bits in _LANES.items()}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -162,9 +163,8 @@ def mask_text(mask: int) -> str:
     parts: list[str] = []
     for family in families_of(mask):
         lanes = mask >> (N_LANES * family) & 0b1111
-        known = {bits: key for key, bits in _LANES.items()}
-        if lanes in known:
-            width, high = known[lanes]
+        if lanes in _NAMED_LANES:
+            width, high = _NAMED_LANES[lanes]
             parts.append(
                 str(Register(family, width, high)) if not high or family >= VIRTUAL or family <= RBX else f"{Register(family, 64)}[15:8]"
             )

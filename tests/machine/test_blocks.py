@@ -67,7 +67,7 @@ def test_cuts_at_targets_and_transfers(tmp_path):
     assert blocks[2].successors == (blocks[3].start,)
     assert (blocks[3].successors, blocks[4].successors) == ((blocks[4].start,), ())
     assert program.block_at(at["leaf"]).last.instruction.mnemonic == "ret"
-    assert program.block_at(at["probe"]) is blocks[4]
+    assert program.block_at(at["probe"]) == blocks[4]
     assert not program.opaque
 
 

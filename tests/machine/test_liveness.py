@@ -4,9 +4,10 @@ import dataclasses
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 
-from ruledb.machine import blocks, liveness
+from ruledb.machine import listing, liveness
 from ruledb.machine.blocks import read_program
 from ruledb.machine.elf import load
 from ruledb.machine.liveness import CALL_READS, EVERYTHING, RETURN_READS, live_out
@@ -111,12 +112,13 @@ def test_shift_by_cl_leaves_flags(tmp_path):
 
 def with_effects(monkeypatch, change):
     """Let every decoded instruction have the effects that *change* makes of its own."""
-    original = blocks.decode
-    monkeypatch.setattr(
-        blocks,
-        "decode",
-        lambda code, address: (dataclasses.replace(d, effects=change(d.effects)) for d in original(code, address)),
-    )
+    original = listing.encoding_of
+
+    def changed(code):
+        effects, *places = original(code)
+        return change(effects), *places
+
+    monkeypatch.setattr(listing, "encoding_of", changed)
 
 
 def test_taking_writes_for_kills_is_caught(tmp_path, monkeypatch):
@@ -176,7 +178,7 @@ def test_what_callers_read_behind_a_call(tmp_path):
 
 def test_ignoring_callers_is_caught(tmp_path, monkeypatch):
     """If returns did not look at callers, what they read would wrongly be dead."""
-    monkeypatch.setattr(liveness._Solver, "_hand_down", lambda *_: iter(()))
+    monkeypatch.setattr(liveness._Problem, "_called_function", lambda self: np.full(self.n_blocks, -1))
     program = link(tmp_path, BEHIND)
     assert not has(after(program, "b"), "CF r8")
 
@@ -264,7 +266,7 @@ def test_return_thunks_are_jumps(tmp_path):
 
 def test_taking_every_return_at_its_word_is_caught(tmp_path, monkeypatch):
     """If a pushed address were taken for the caller's, arguments would wrongly be dead."""
-    monkeypatch.setattr(liveness, "_returns_elsewhere", lambda *_: False)
+    monkeypatch.setattr(liveness, "_returns_elsewhere", lambda *_: np.False_)
     assert not has(after(link(tmp_path, one("a: nop\n push rax\n ret")), "a"), "rsi")
 
 

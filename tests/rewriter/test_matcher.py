@@ -115,6 +115,13 @@ def test_a_worse_rule_applies_where_the_best_may_not():
     assert outcome([exact, best], "add eax, 1; mov ecx, 0", dead="CF") == "inc eax; mov ecx, 0"
 
 
+def test_fewer_bytes_alone_are_no_reason_under_time():
+    """Under `time`, a rewrite that saves nothing but bytes is refused: they would become one more NOP on the way."""
+    shorter = rule("mov r0, c0", "mov r0d, c0", "r0")
+    assert outcome([shorter], "mov rsi, 5") == "mov esi, 5"
+    assert outcome([shorter], "mov rsi, 5", cost="time") == "only bytes"
+
+
 def test_the_time_model_prefers_a_shorter_chain():
     """Under `time`, fewer cycles are better even with more bytes saved elsewhere."""
     quick = rule("imul r0, r0, c0", "shl r0, log2(c0)", "r0")

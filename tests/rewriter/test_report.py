@@ -9,7 +9,18 @@ from rewriter.report import explanation, report_json, table
 
 DONE = Rewrite(0x1139, "ab" * 16, "mov eax, 0; mov ecx, 0", "xor eax, eax; xor ecx, ecx", "rax", 6, 0, 1)
 DELETED = Rewrite(0x1200, "cd" * 16, "mov rax, rax", "", "rax CF", 3, 1, 1)
-RESULT = Result(b"", 4000, 1000, 12, {"indirect jump": 2}, (DONE, DELETED), {"live flags": 5, "cfi": 1}, 2, {"read": 0.25, "match": 0.5})
+RESULT = Result(
+    b"",
+    4000,
+    1000,
+    12,
+    {"indirect jump": 2},
+    (DONE, DELETED),
+    {"live flags": 5, "cfi": 1},
+    {"ab" * 16: {"live flags": 5}},
+    2,
+    {"read": 0.25, "match": 0.5},
+)
 
 
 def test_the_report_has_the_fixed_keys():
@@ -17,7 +28,7 @@ def test_the_report_has_the_fixed_keys():
     report = json.loads(report_json(RESULT, "a.out", "a.out.opt"))
     assert list(report) == [
         "input", "output", "text_bytes", "instructions", "functions", "rewrites", "bytes_saved", "instructions_removed", "refused",
-        "passes", "seconds",
+        "refused_rules",        "passes", "seconds",
     ]  # fmt: skip
     assert report["functions"] == {"seen": 12, "opaque": {"indirect jump": 2}}
     assert (report["bytes_saved"], report["instructions_removed"]) == (9, 1)

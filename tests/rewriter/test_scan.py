@@ -1,0 +1,47 @@
+"""The scan of whole binaries finds what looking at each window finds."""
+
+import pytest
+from sample_rules import RULES
+
+from rewriter.matcher import Candidate, RuleIndex
+from rewriter.scan import Scanner, shape_of
+from ruledb.machine.blocks import read_program
+from ruledb.machine.canonical import canonicalise
+from ruledb.machine.elf import load
+from ruledb.machine.instruction import parse_sequence
+from ruledb.machine.keep import kept
+from ruledb.machine.liveness import live_out
+from ruledb.machine.window import windows
+
+
+@pytest.mark.parametrize("name", ["vm-O0", "sorting-O2", "machine-O1"])
+def test_the_scan_misses_no_candidate(corpus, name):
+    """The blocks found are those in which some window, looked at by itself, has a candidate, and no others."""
+    program = read_program(load(corpus / "bin" / name))
+    live = live_out(program)
+    index = RuleIndex(RULES)
+    found = Scanner(index).find(program, live, program.is_open)
+    expected = []
+    for number in range(len(program.cuts.first)):
+        block = program.block(number)
+        matches = [index.match(w) for w in windows(block, live.after(block), index.longest, index.usable)]
+        if program.is_open[number] and any(isinstance(m, Candidate) for m in matches):
+            expected.append(number)
+            assert not kept(block)
+    assert list(found.blocks) == expected
+    assert found.blocks
+
+
+@pytest.mark.parametrize("text", ["mov eax, 5", "shl rdx, cl", "add ecx, 1", "lea rax, [rcx+rdx*4+8]", "cmp r8b, -1", "movzx eax, ch"])
+@pytest.mark.parametrize("literal", [False, True])
+def test_canonical_forms_keep_the_shape(text, literal):
+    """An instruction has the shape of both its canonical forms."""
+    instructions = parse_sequence(text)
+    assert shape_of(instructions[0]) == shape_of(canonicalise(instructions, literal=literal).instructions[0])
+
+
+def test_without_rules_nothing_is_found(corpus):
+    """No rules, no places."""
+    program = read_program(load(corpus / "bin" / "vm-O0"))
+    found = Scanner(RuleIndex(())).find(program, live_out(program), program.is_open)
+    assert (found.blocks, found.refused) == ((), {})
