@@ -13,6 +13,7 @@ from ruledb.bench import measure_enumeration
 from ruledb.checking import check as check_windows
 from ruledb.checking import state_json
 from ruledb.cost import size_of, time_of
+from ruledb.coverage import cover
 from ruledb.machine.canonical import bind, canonicalise, to_canonical_mask
 from ruledb.machine.codec import CodecError
 from ruledb.machine.files import write_whole
@@ -35,7 +36,20 @@ from ruledb.store.store import Store
 from ruledb.training import Options
 from ruledb.training import train as train_store
 
-__all__ = ["CommandError", "bench_enumerate", "check", "export", "import_", "optimize", "query", "rules", "show", "train", "verify"]
+__all__ = [
+    "CommandError",
+    "bench_enumerate",
+    "check",
+    "coverage",
+    "export",
+    "import_",
+    "optimize",
+    "query",
+    "rules",
+    "show",
+    "train",
+    "verify",
+]
 
 MAX_FAMILIES = 6
 """Registers of a window that `optimize` searches for."""
@@ -283,6 +297,24 @@ def import_(db: str | None, file: Path, jobs: int | None) -> dict[str, Any]:
     ]
     store.add_results((), [replace(r, uses=0) for r in accepted])
     return {"rules": len(accepted), "rejected": len(content.rules) - len(accepted)}
+
+
+def coverage(paths: Sequence[Path]) -> dict[str, Any]:
+    """What is modelled of the code in files, by the keys of the command's JSON; missing mnemonics most frequent first."""
+    found = cover(paths)
+    pairs, modelled_pairs = found.windows
+    return {
+        "files": len(paths),
+        "instructions": found.instructions,
+        "excluded": found.excluded,
+        "counted": found.counted,
+        "modelled": found.modelled,
+        "share": round(found.share, 6),
+        "windows": {"length": 2, "all": pairs, "modelled": modelled_pairs},
+        "missing": [
+            {"mnemonic": m.mnemonic, "count": m.count, "forms": [{"form": form, "count": n} for form, n in m.forms]} for m in found.missing
+        ],
+    }
 
 
 def bench_enumerate(paths: Sequence[Path], registers: int, targets: int, jobs: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from ruledb.machine.codec_effects import Effects, Flow, effects_of
 from ruledb.machine.codec_operands import to_instruction
 from ruledb.machine.instruction import Instruction
 
-__all__ = ["Decoded", "decode"]
+__all__ = ["Decoded", "decode", "split"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +112,16 @@ def decode(code: bytes, address: int = 0) -> Iterator[Decoded]:
         reference = raw.ip_rel_memory_address if raw.is_ip_rel_memory_operand else None
         yield Decoded(address + start, piece, effects, target, reference)
         start = end
+
+
+def split(code: bytes) -> list[bytes]:
+    """The bytes of each instruction of *code*, as `decode` cuts them, and nothing else: for counting, several times as fast."""
+    pieces, start = [], 0
+    for raw in iced.Decoder(64, code):
+        end = start + raw.len
+        pieces.append(code[start:end])
+        start = end
+    return pieces
 
 
 @lru_cache(maxsize=1 << 18)

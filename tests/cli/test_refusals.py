@@ -59,6 +59,10 @@ REFUSED = {
     "import-not-a-rule-file": "import;{tmp}/notes.txt",
     "import-folder": "import;{tmp}",
     "export-nowhere": "export;{tmp}/notes.txt/out.rules",
+    "coverage-nothing": "coverage",
+    "coverage-missing-file": "coverage;{tmp}/none",
+    "coverage-folder": "coverage;{tmp}",
+    "coverage-not-elf": "coverage;{tmp}/notes.txt",
     "bench-missing-path": "bench;enumerate;{tmp}/none",
 }
 
