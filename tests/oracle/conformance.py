@@ -175,6 +175,14 @@ def compare_sequence(oracle: Witness, text: str, sequence: Sequence[Case], state
     return found
 
 
+def defined_bits(case: Case, states: np.ndarray) -> dict[int | str, np.ndarray]:
+    """Of each location that *case* writes, the bits that do not depend on an undefined value: a mask per state."""
+    t, n = Terms(Environment()), len(states)
+    final = run(t, [case.instruction], initial_state(t))
+    low, high = (Evaluator(_Undefined(_inputs(states), n, fill), n) for fill in (0, 1))
+    return {key: ~(low(term) ^ high(term)) for key, term in (*final.registers.items(), *final.flags.items())}
+
+
 def _wrong_definedness(text, key, condition, unknown, evaluate) -> list[Mismatch]:
     """Where a value depends on an undefined symbol although it is said to be defined, or (flags) the reverse."""
     defined = np.ones(len(unknown), dtype=_U) if condition is None else evaluate(condition)
