@@ -164,7 +164,7 @@ def _known(store: Store, goal: Goal, cost: str) -> tuple[Rule, tuple[Instruction
 
 def check(text1: str, text2: str, live_out: str | None, live_flags: str | None, scratch: str | None) -> dict[str, Any]:
     """Whether the second window may replace the first, by the keys of the command's JSON."""
-    left, right = read_window(text1), read_window(text2)
+    left, right = read_window(text1), read_window(text2, may_be_empty=True)
     live = live_mask(left, live_out, live_flags)
     dead = register_list("--scratch", scratch) if scratch else 0
     answer = check_windows(left, right, live, dead, Prover())

@@ -13,19 +13,22 @@ class RequestError(ValueError):
     """A request cannot be understood; the message names what was given, what is expected and what to do."""
 
 
-def read_window(text: str) -> tuple[Instruction, ...]:
+def read_window(text: str, *, may_be_empty: bool = False) -> tuple[Instruction, ...]:
     """
     The instructions of *text* as the decoder would give them.
 
+    Args:
+        may_be_empty: Whether no instruction at all is one, too: what replaces a window may be nothing.
+
     Raises:
-        RequestError: A line is no instruction, or no such instruction exists.
+        RequestError: A line is no instruction, no such instruction exists, or there is none.
 
     """
     try:
         parsed = parse_sequence(text)
     except SyntaxProblem as problem:
         raise RequestError(f"{problem}") from None
-    if not parsed:
+    if not parsed and not may_be_empty:
         raise RequestError("no instruction given; expected Intel syntax such as 'mov eax, ebx; add eax, 1', or - for standard input")
     return tuple(map(_normal, parsed))
 

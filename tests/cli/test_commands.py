@@ -30,6 +30,8 @@ FIGURES = {"instructions", "bytes", "cycles"}
         (("mov rax, rbx", "mov eax, ebx", "--live-out", "rax"), 1, "different"),
         (("mov eax, 1", "mov ecx, 1; mov eax, ecx"), 1, "different"),
         (("mov eax, 1", "mov ecx, 1; mov eax, ecx", "--scratch", "rcx"), 0, "equivalent"),
+        (("mov rax, rax", ""), 0, "equivalent"),
+        (("mov eax, eax", ""), 1, "different"),
         (("mov eax, [rbx]", "mov eax, [rbx]"), 3, "unsupported"),
         (("call there", "nop"), 3, "unsupported"),
         (("mov eax, 1\nnop", "mov eax, 1"), 0, "equivalent"),

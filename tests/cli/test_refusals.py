@@ -21,6 +21,7 @@ REFUSED = {
     "missing-argument": "check;mov eax, 1",
     "unknown-mnemonic": "check;frob eax, 1;mov eax, 1",
     "no-instruction": "optimize;  ; # nothing",
+    "nothing-to-replace": "check;;nop",
     "not-an-instruction": "optimize;add! eax, 1",
     "no-such-operands": "optimize;add eax, rbx",
     "wrong-number-of-operands": "optimize;mov eax",

@@ -19,7 +19,7 @@ _NONE_AT_ALL = {("shr", "SF", "never set")}
 _EDGES, _RANDOM, _TRIES = 1_500, 500, 12
 
 
-def _witness():
+def _runner():
     return Oracle() if native_reason() else processor()
 
 
@@ -55,14 +55,14 @@ class _Runs:
     """States of cases and the rows after them, run once for all mistakes."""
 
     def __init__(self) -> None:
-        self.witness, self.known = _witness(), {}
+        self.runner, self.known = _runner(), {}
 
     def of(self, case: Case) -> tuple[np.ndarray, Recorded]:
         if case.text not in self.known:
             edges = directed_states(case)
             picked = np.random.default_rng(15).choice(len(edges), min(len(edges), _EDGES), replace=False)
             states = np.concatenate([edges[picked], random_states(_RANDOM, seed=16)])
-            self.known[case.text] = states, Recorded(self.witness.run_table(case.code, states))
+            self.known[case.text] = states, Recorded(self.runner.run_table(case.code, states))
         return self.known[case.text]
 
 
@@ -70,12 +70,12 @@ def _survives(monkeypatch, runs: _Runs, form: Form, some: list[Case], mistake: M
     wrong = tuple(mistaken(f, mistake) if f is form else f for f in FORMS[form.mnemonic])
     with monkeypatch.context() as patch:
         patch.setitem(table.FORMS, form.mnemonic, wrong)
-        return not any(compare(witness, c, states) for c in some for states, witness in [runs.of(c)])
+        return not any(compare(record, c, states) for c in some for states, record in [runs.of(c)])
 
 
 @pytest.mark.parametrize("mnemonic", FORMS)
 def test_every_output_matters(monkeypatch, mnemonic):
-    """Each result and each flag of each form, inverted, stuck, never or always written, makes terms and witness differ."""
+    """Each result and each flag of each form, inverted, stuck, never or always written, makes terms and machine differ."""
     runs = _Runs()
     made = [(form, some, mistake) for form, some in _by_form(mnemonic) for mistake in _made(form, some)]
     survivors = [(some[0].text, m.location, m.name) for form, some, m in made if _survives(monkeypatch, runs, form, some, m)]
