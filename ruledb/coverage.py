@@ -7,13 +7,13 @@ alone says what is modelled.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from ruledb.machine.codec import Decoded, Flow, decode, split
+from ruledb.machine.codec import Decoded, Flow, decode, split, without_constants
 from ruledb.machine.elf import load
 from ruledb.machine.functions import functions
 from ruledb.machine.instruction import Imm, Instruction, Label, Mem, Operand, Other
@@ -30,7 +30,7 @@ _VECTOR_BARRIERS = frozenset({"sse", "x87"})
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """One distinct encoding: decoded, its instruction, and why no window may contain it (None: it is modelled)."""
+    """An encoding without its constants: decoded, its instruction, and why no window may contain it (None: it is modelled)."""
 
     decoded: Decoded
     instruction: Instruction
@@ -137,39 +137,17 @@ def _class_of(seen: _Seen) -> str:
     return _MODELLED if seen.barrier is None else _MISSING
 
 
-def _shape(instruction: Instruction) -> Instruction:
-    """*instruction* without its constants: what is modelled does not depend on them."""
-
-    def bare(operand: Operand) -> Operand:
-        match operand:
-            case Imm():
-                return Imm(0)
-            case Mem():
-                return replace(operand, displacement=0)
-            case Label():
-                return Label("")
-        return operand
-
-    return Instruction(instruction.mnemonic, tuple(map(bare, instruction.operands)))
-
-
-def _all_seen(codes: Iterable[bytes]) -> Iterator[_Seen]:
-    """Each of *codes*, decoded once; instructions that differ only in constants are looked up in the table once."""
-    barriers: dict[Instruction, str | None] = {}
-    for code in codes:
-        decoded = next(decode(code))
-        instruction = decoded.instruction
-        shape = _shape(instruction)
-        if shape not in barriers:
-            barriers[shape] = barrier(instruction)
-        yield _Seen(decoded, instruction, barriers[shape])
+def _seen(code: bytes) -> _Seen:
+    decoded = next(decode(code))
+    return _Seen(decoded, decoded.instruction, barrier(decoded.instruction))
 
 
 def cover(paths: Sequence[Path]) -> Coverage:
     """
     What is modelled of the functions in the files at *paths*.
 
-    Each distinct byte string is decoded and classified once, however often it stands in the code.
+    Instructions that differ only in constants are decoded and classified once, however often they stand in the code: what is modelled
+    does not depend on those.
 
     Raises:
         ElfError: A file is no readable x86-64 ELF file.
@@ -181,7 +159,9 @@ def cover(paths: Sequence[Path]) -> Coverage:
         for image in map(load, paths)
         for function in functions(image)
     ]
-    distinct = list(_all_seen(numbers))
+    bare = [without_constants(code) for code in numbers]
+    known = {code: _seen(code) for code in set(bare)}
+    distinct = [known[code] for code in bare]
     classes = [_class_of(seen) for seen in distinct]
     sequence = np.fromiter((n for run in runs for n in run), dtype=np.int64)
     counts = np.bincount(sequence, minlength=len(distinct)).tolist()

@@ -4,7 +4,7 @@ import pytest
 from asm import code
 
 from ruledb.coverage import EXCLUDED, cover, form_text
-from ruledb.machine.codec import decode, encode, split
+from ruledb.machine.codec import decode, encode, split, without_constants
 from ruledb.machine.elf import load
 from ruledb.machine.functions import functions
 from ruledb.machine.instruction import parse_instruction
@@ -98,3 +98,12 @@ def test_pieces_are_those_of_the_decoder(corpus):
     """The fast cut of code into instructions is the decoder's, invalid bytes included."""
     data = (corpus / "vm-O2").read_bytes()
     assert split(data) == [d.code for d in decode(data)]
+
+
+def test_without_constants_the_form_stays(corpus):
+    """Zeros for constants keep each instruction's length, form, registers and effects."""
+    for data in set(split((corpus / "vm-O2").read_bytes())):
+        ours, bare = next(decode(data)), next(decode(without_constants(data)))
+        assert (ours.length, ours.flow, form_text(ours.instruction)) == (bare.length, bare.flow, form_text(bare.instruction))
+        assert barrier(ours.instruction) == barrier(bare.instruction)
+        assert (ours.is_nop, ours.has_lock, ours.has_rep, ours.segment) == (bare.is_nop, bare.has_lock, bare.has_rep, bare.segment)

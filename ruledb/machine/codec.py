@@ -6,7 +6,7 @@ capstone is the second, independent decoder.
 """
 
 from ruledb.machine.codec_check import OtherDecoded, agrees, decode_other
-from ruledb.machine.codec_decode import Decoded, decode, split
+from ruledb.machine.codec_decode import Decoded, decode, split, without_constants
 from ruledb.machine.codec_effects import Effects, Flow
 from ruledb.machine.codec_encode import CodecError, UnknownMnemonic, encode, encode_at, normalise
 
@@ -24,4 +24,5 @@ __all__ = [
     "encode_at",
     "normalise",
     "split",
+    "without_constants",
 ]
