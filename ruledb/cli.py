@@ -294,6 +294,35 @@ def import_(file: Annotated[Path, typer.Argument(metavar="FILE")], db: Database 
         raise typer.Exit(1)
 
 
+MISSING_SHOWN = 10
+
+
+@app.command()
+def coverage(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="ELF programs, shared libraries or object files.")],
+    as_json: Json = False,
+) -> None:
+    """Which instructions have semantics, of all in functions but a fixed list, and which mnemonics are missing most."""
+    answer = commands.coverage(files)
+
+    def human() -> None:
+        counted, windows = answer["counted"], answer["windows"]
+        summary = Table(title=f"{answer['share']:.2%} of {counted:,} instructions are modelled", show_header=False)
+        summary.add_row("instructions in functions", f"{answer['instructions']:,}")
+        for reason, count in answer["excluded"].items():
+            summary.add_row(Text(f"left out: {reason}"), f"{count:,}")
+        summary.add_row("modelled", f"{answer['modelled']:,}")
+        summary.add_row("windows of 2, modelled", f"{windows['modelled']:,} of {windows['all']:,}")
+        Console().print(summary)
+        if answer["missing"]:
+            table = Table("mnemonic", "count", "share", "most frequent form", title="Missing most")
+            for m in answer["missing"][:MISSING_SHOWN]:
+                table.add_row(m["mnemonic"], f"{m['count']:,}", f"{m['count'] / counted:.2%}", Text(m["forms"][0]["form"]))
+            Console().print(table)
+
+    _print(answer, as_json=as_json, human=human)
+
+
 @bench_app.command()
 def enumerate(  # noqa: A001  # the command's name
     paths: Annotated[

@@ -14,6 +14,7 @@ from ruledb.bench_rewrite import measure_rewriting
 from ruledb.checking import check as check_windows
 from ruledb.checking import seen_json, state_json
 from ruledb.cost import size_of, time_of
+from ruledb.coverage import cover
 from ruledb.machine.canonical import bind, canonicalise, to_canonical_mask
 from ruledb.machine.codec import CodecError
 from ruledb.machine.files import write_whole
@@ -43,6 +44,7 @@ __all__ = [
     "bench_enumerate",
     "bench_rewrite",
     "check",
+    "coverage",
     "export",
     "import_",
     "optimize",
@@ -179,7 +181,7 @@ def check(
     is_memory_live: bool = True,
 ) -> dict[str, Any]:
     """Whether the second window may replace the first, by the keys of the command's JSON."""
-    left, right = read_window(text1), read_window(text2)
+    left, right = read_window(text1), read_window(text2, may_be_empty=True)
     live = live_mask(left, live_out, live_flags)
     dead = register_list("--scratch", scratch) if scratch else 0
     conditions = conditions_of(policy, assume)
@@ -317,6 +319,24 @@ def import_(db: str | None, file: Path, jobs: int | None) -> dict[str, Any]:
     ]
     store.add_results((), [replace(r, uses=0) for r in accepted])
     return {"rules": len(accepted), "rejected": len(content.rules) - len(accepted)}
+
+
+def coverage(paths: Sequence[Path]) -> dict[str, Any]:
+    """What is modelled of the code in files, by the keys of the command's JSON; missing mnemonics most frequent first."""
+    found = cover(paths)
+    pairs, modelled_pairs = found.windows
+    return {
+        "files": len(paths),
+        "instructions": found.instructions,
+        "excluded": found.excluded,
+        "counted": found.counted,
+        "modelled": found.modelled,
+        "share": round(found.share, 6),
+        "windows": {"length": 2, "all": pairs, "modelled": modelled_pairs},
+        "missing": [
+            {"mnemonic": m.mnemonic, "count": m.count, "forms": [{"form": form, "count": n} for form, n in m.forms]} for m in found.missing
+        ],
+    }
 
 
 def bench_enumerate(paths: Sequence[Path], registers: int, targets: int, jobs: int) -> dict[str, Any]:

@@ -20,14 +20,17 @@ class RequestError(ValueError):
     """A request cannot be understood; the message names what was given, what is expected and what to do."""
 
 
-def read_window(text: str) -> tuple[Instruction, ...]:
+def read_window(text: str, *, may_be_empty: bool = False) -> tuple[Instruction, ...]:
     """
     The instructions of *text* as the decoder would give them.
 
     A closing jump has any name as its target. Local labels (``1:``, ``jne 1f``) become offsets in the window.
 
+    Args:
+        may_be_empty: Whether no instruction at all is one, too: what replaces a window may be nothing.
+
     Raises:
-        RequestError: A line is no instruction, or no such instruction exists.
+        RequestError: A line is no instruction, no such instruction exists, or there is none.
 
     """
     lines, labels = _without_labels(text)
@@ -35,7 +38,7 @@ def read_window(text: str) -> tuple[Instruction, ...]:
         parsed = parse_sequence("\n".join(lines))
     except SyntaxProblem as problem:
         raise RequestError(f"{problem}") from None
-    if not parsed:
+    if not parsed and not may_be_empty:
         raise RequestError("no instruction given; expected Intel syntax such as 'mov eax, ebx; add eax, 1', or - for standard input")
     window = tuple(map(_normal, parsed))
     return _with_offsets(window, labels) if labels else window

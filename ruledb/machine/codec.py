@@ -6,7 +6,7 @@ capstone is the second, independent decoder.
 """
 
 from ruledb.machine.codec_check import OtherDecoded, agrees, decode_other
-from ruledb.machine.codec_decode import Decoded, decode, encoding_of, split
+from ruledb.machine.codec_decode import Decoded, decode, encoding_of, split, without_constants
 from ruledb.machine.codec_effects import Effects, Flow
 from ruledb.machine.codec_encode import CodecError, UnknownMnemonic, encode, encode_at, normalise
 
@@ -25,4 +25,5 @@ __all__ = [
     "encoding_of",
     "normalise",
     "split",
+    "without_constants",
 ]

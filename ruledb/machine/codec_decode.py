@@ -11,7 +11,7 @@ from ruledb.machine.codec_operands import to_instruction
 from ruledb.machine.constant import signed
 from ruledb.machine.instruction import Instruction
 
-__all__ = ["Decoded", "decode", "encoding_of", "split"]
+__all__ = ["Decoded", "decode", "encoding_of", "split", "without_constants"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +124,23 @@ def split(code: bytes) -> list[bytes]:
         pieces.append(code[start:end])
         start = end
     return pieces
+
+
+def without_constants(code: bytes) -> bytes:
+    """One instruction's bytes with zeros for displacement, immediates and branch distance: equal for one form on the same registers."""
+    decoder = iced.Decoder(64, code)
+    raw = decoder.decode()
+    if raw.code == iced.Code.INVALID:
+        return code
+    o = decoder.get_constant_offsets(raw)
+    bare = bytearray(code)
+    for start, size in (
+        (o.displacement_offset, o.displacement_size),
+        (o.immediate_offset, o.immediate_size),
+        (o.immediate_offset2, o.immediate_size2),
+    ):
+        bare[start : start + size] = bytes(size)
+    return bytes(bare)
 
 
 def encoding_of(code: bytes) -> tuple[Effects, int | None, int | None]:

@@ -4,16 +4,16 @@ The rule file: a text header and one JSON object a line, sorted by digest.
     ruledb-rules 1
     semantics <digest of the meaning that the proofs used>
     rules <count>
-    sha256 <of the body>
+    sha256 <of the lines above and of the body>
 
     {"digest": "…", "pattern": "…", …}
 
-A reader refuses another format version, an unknown or missing field, and a body that does not match its sum.
+A reader refuses another format version, an unknown or missing field, and a header or body that does not match its sum.
 """
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,8 +86,18 @@ def rule_file_text(rules: Iterable[Rule], semantics: str) -> str:
     """The text of a rule file; the same rules give the same text, whatever their order."""
     lines = [json.dumps(rule_to_json(rule), sort_keys=True) + "\n" for rule in sorted(rules, key=lambda r: r.digest)]
     body = "".join(lines)
-    values = (str(FORMAT), semantics, str(len(lines)), hashlib.sha256(body.encode()).hexdigest())
-    return "".join(f"{name} {value}\n" for name, value in zip(_HEADER, values, strict=True)) + "\n" + body
+    head = dict(zip(_HEADER, (str(FORMAT), semantics, str(len(lines))), strict=False))
+    return _header_text(head | {"sha256": _sum(head, body)}) + "\n" + body
+
+
+def _header_text(header: Mapping[str, str]) -> str:
+    return "".join(f"{name} {value}\n" for name, value in header.items())
+
+
+def _sum(header: Mapping[str, str], body: str) -> str:
+    """The SHA-256 of a file but for its own line: what it says of its rules is as protected as they are."""
+    above = {name: value for name, value in header.items() if name != "sha256"}
+    return hashlib.sha256(f"{_header_text(above)}\n{body}".encode()).hexdigest()
 
 
 def read_rule_file(path: Path) -> RuleFile:
@@ -111,8 +121,8 @@ def read_rule_file(path: Path) -> RuleFile:
         raise RuleFileError(f"{path}: not a rule file; expected one written by 'ruledb export'")
     if header["ruledb-rules"] != str(FORMAT):
         raise RuleFileError(f"{path}: rule format {header['ruledb-rules']}, expected {FORMAT}; export the rules again with this version")
-    if hashlib.sha256(body.encode()).hexdigest() != header["sha256"]:
-        raise RuleFileError(f"{path}: the rules do not match their SHA-256 (cut short or changed); export them again")
+    if _sum(header, body) != header["sha256"]:
+        raise RuleFileError(f"{path}: the file does not match its SHA-256 (cut short or changed); export them again")
     try:
         rules = tuple(rule_from_json(json.loads(line)) for line in body.splitlines())
     except (ValueError, TypeError, RecursionError, AttributeError) as problem:

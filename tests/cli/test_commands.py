@@ -31,6 +31,8 @@ FIGURES = {"instructions", "bytes", "cycles"}
         (("mov eax, 1", "mov ecx, 1; mov eax, ecx"), 1, "different"),
         (("mov eax, 1", "mov ecx, 1; mov eax, ecx", "--scratch", "rcx"), 0, "equivalent"),
         (("mov eax, fs:[rbx]", "mov eax, fs:[rbx]"), 3, "unsupported"),
+        (("mov rax, rax", ""), 0, "equivalent"),
+        (("mov eax, eax", ""), 1, "different"),
         (("call there", "nop"), 3, "unsupported"),
         (("sub eax, ecx; test eax, eax; jne L", "sub eax, ecx; jne L"), 0, "equivalent"),
         (("sub eax, ecx; test eax, eax; jne L", "sub eax, ecx; je L"), 1, "different"),
@@ -298,6 +300,22 @@ def test_train(ruledb, tmp_path, corpus):
     assert content.rules == tuple(Store(open_store(tmp_path).engine, content.semantics).rules())
 
 
+def test_coverage(ruledb, ruledb_json, corpus):
+    """The counts add up, the missing mnemonics are ranked, and a terminal shows the ten first."""
+    code, answer = ruledb_json("coverage", corpus / "vm-O0", corpus / "vm-O2")
+    assert code == 0
+    assert {"instructions", "modelled", "windows", "missing"} <= answer.keys()
+    lacking = sum(m["count"] for m in answer["missing"])
+    assert answer["instructions"] == sum(answer["excluded"].values()) + answer["modelled"] + lacking
+    assert answer["share"] == round(answer["modelled"] / answer["counted"], 6)
+    assert [m["count"] for m in answer["missing"]] == sorted((m["count"] for m in answer["missing"]), reverse=True)
+    assert all(m["count"] == sum(f["count"] for f in m["forms"]) for m in answer["missing"])
+    assert answer["windows"]["modelled"] <= answer["windows"]["all"] < answer["instructions"]
+    shown = ruledb("coverage", corpus / "vm-O0", corpus / "vm-O2")
+    assert shown.code == 0
+    assert all(f" {m['mnemonic']} " in shown.out for m in answer["missing"][:10])
+
+
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("15m", 900), ("8h", 28800), ("5", 5), ("0.5s", 0.5), (None, None)])
 def test_durations(text, seconds):
     """Budgets are given in seconds, minutes or hours."""
@@ -320,4 +338,6 @@ def test_help_names_every_command(ruledb):
     """The help lists the commands of the contract that are there."""
     result = ruledb("--help")
     assert result.code == 0
-    assert all(name in result.out for name in ("train", "optimize", "check", "rules", "show", "verify", "export", "import", "bench"))
+    assert all(
+        name in result.out for name in ("train", "optimize", "check", "rules", "show", "verify", "export", "import", "coverage", "bench")
+    )

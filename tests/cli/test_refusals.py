@@ -21,6 +21,7 @@ REFUSED = {
     "missing-argument": "check;mov eax, 1",
     "unknown-mnemonic": "check;frob eax, 1;mov eax, 1",
     "no-instruction": "optimize;  ; # nothing",
+    "nothing-to-replace": "check;;nop",
     "not-an-instruction": "optimize;add! eax, 1",
     "no-such-operands": "optimize;add eax, rbx",
     "wrong-number-of-operands": "optimize;mov eax",
@@ -59,6 +60,10 @@ REFUSED = {
     "import-not-a-rule-file": "import;{tmp}/notes.txt",
     "import-folder": "import;{tmp}",
     "export-nowhere": "export;{tmp}/notes.txt/out.rules",
+    "coverage-nothing": "coverage",
+    "coverage-missing-file": "coverage;{tmp}/none",
+    "coverage-folder": "coverage;{tmp}",
+    "coverage-not-elf": "coverage;{tmp}/notes.txt",
     "bench-missing-path": "bench;enumerate;{tmp}/none",
 }
 

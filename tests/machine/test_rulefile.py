@@ -22,6 +22,13 @@ FULL = replace(
 )
 
 
+def summed(head, body):
+    """A file of three header lines and *body*, with the right sum."""
+    above = "".join(line + "\n" for line in head)
+    digest = hashlib.sha256(f"{above}\n{body}".encode()).hexdigest()
+    return f"{above}sha256 {digest}\n\n{body}"
+
+
 def resummed(text, change):
     """The file *text* with *change* made to its lines of JSON, and the sum made right."""
     head, _, body = text.partition("\n\n")
@@ -29,9 +36,13 @@ def resummed(text, change):
     for line in body.splitlines():
         data = json.loads(line)
         lines.append(json.dumps(change(data)) + "\n")
-    body = "".join(lines)
-    head = "\n".join([*head.splitlines()[:3], f"sha256 {hashlib.sha256(body.encode()).hexdigest()}"])
-    return f"{head}\n\n{body}"
+    return summed(head.splitlines()[:3], "".join(lines))
+
+
+def counted(text, n):
+    """The file *text* with a header that says *n* rules, and the sum made right."""
+    head, _, body = text.partition("\n\n")
+    return summed([*head.splitlines()[:2], f"rules {n}"], body)
 
 
 @pytest.fixture
@@ -79,8 +90,10 @@ TEXT = rule_file_text(RULES, "meaning")
         (TEXT[:-1], "SHA-256"),
         (TEXT[: len(TEXT) // 2], "SHA-256"),
         (TEXT.replace("inc r0d", "dec r0d"), "SHA-256"),
-        (TEXT.replace("rules 4", "rules 5"), "4 rules, but the header says 5"),
-        (TEXT.replace("rules 4", "rules 3"), "4 rules, but the header says 3"),
+        (TEXT.replace("semantics meaning", "semantics other"), "SHA-256"),
+        (TEXT.replace("rules 4", "rules 5"), "SHA-256"),
+        (counted(TEXT, 5), "4 rules, but the header says 5"),
+        (counted(TEXT, 3), "4 rules, but the header says 3"),
         (resummed(TEXT, lambda d: d | {"colour": "blue"}), "unknown or missing field colour"),
         (resummed(TEXT, lambda d: {k: v for k, v in d.items() if k != "preserves"}), "unknown or missing field preserves"),
         (resummed(TEXT, lambda d: d | {"replacement": "ud2"}), "its text has digest"),
@@ -109,9 +122,8 @@ def test_lines_that_are_no_json_are_refused(file, line):
     """A body with a right sum and wrong lines is refused, too."""
     body = line + "\n"
     head = TEXT.partition("\n\n")[0].splitlines()
-    text = "\n".join([*head[:3], f"sha256 {hashlib.sha256(body.encode()).hexdigest()}"]) + "\n\n" + body
     with pytest.raises(RuleFileError, match=r"some\.rules"):
-        read_rule_file(file(text))
+        read_rule_file(file(summed(head[:3], body)))
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):

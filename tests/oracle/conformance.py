@@ -1,8 +1,9 @@
-"""The comparison of terms with the emulator, used by the conformance test and by the mutants that it must catch."""
+"""The comparison of terms with the emulator or the processor, for the conformance tests and the mutants that they must catch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Protocol
 
 import numpy as np
 from evaluator import Evaluator
@@ -16,13 +17,32 @@ from ruledb.semantics.symbolic import initial_state, run
 from ruledb.semantics.terms import Terms
 
 _U = np.uint64
-N_RANDOM = 10_000
+N_RANDOM = 2_000
 _ALL_FLAGS = tuple(product((0, 1), repeat=len(FLAGS)))
+
+
+class Runner(Protocol):
+    """What runs bytes on many states: the emulator, the processor, or a record of either."""
+
+    def run_table(self, code: bytes, states: np.ndarray) -> np.ndarray:
+        """The rows after *code* from each of *states*."""
+        ...
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A run that was made before: the rows after one code on one array of states."""
+
+    after: np.ndarray
+
+    def run_table(self, _code: bytes, _states: np.ndarray) -> np.ndarray:
+        """The record."""
+        return self.after
 
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A location where term and emulator differ, in how many states, and the first of them."""
+    """A location where term and machine differ, in how many states, and the first of them."""
 
     text: str
     location: str
@@ -113,24 +133,25 @@ def states_of(case: Case, n_random: int = N_RANDOM) -> np.ndarray:
     return np.concatenate([directed_states(case), random_states(n_random)])
 
 
-def _inputs(states: np.ndarray) -> dict[str, np.ndarray]:
+def inputs_of(states: np.ndarray) -> dict[str, np.ndarray]:
+    """The values of the input symbols: ``r<family>`` and the flags."""
     return {f"r{i}": states[:, i] for i in range(16)} | {name: flag_column(states, name) for name in FLAGS}
 
 
-def compare(oracle: Oracle, case: Case, states: np.ndarray, *, use_table: bool = True) -> list[Mismatch]:
-    """Every location where the terms of *case* and the emulator differ on *states*, undefined bits left out."""
+def compare(oracle: Runner, case: Case, states: np.ndarray, *, use_table: bool = True) -> list[Mismatch]:
+    """Every location where the terms of *case* and the machine differ on *states*, undefined bits left out."""
     return compare_sequence(oracle, case.text, [case], states, use_table=use_table)
 
 
-def compare_sequence(oracle: Oracle, text: str, sequence: Sequence[Case], states: np.ndarray, *, use_table: bool = True) -> list[Mismatch]:
+def compare_sequence(oracle: Runner, text: str, sequence: Sequence[Case], states: np.ndarray, *, use_table: bool = True) -> list[Mismatch]:
     """As `compare`, for a sequence."""
     code = b"".join(case.code for case in sequence)
     after = oracle.run_table(code, states) if use_table else oracle.run(code, states)
     t = Terms(Environment())
     final = run(t, [case.instruction for case in sequence], initial_state(t))
-    n, inputs = len(states), _inputs(states)
+    n, inputs = len(states), inputs_of(states)
     low, high = (Evaluator(_Undefined(inputs, n, fill), n) for fill in (0, 1))
-    ignored = _emulator_differences(sequence, states)
+    ignored = _emulator_differences(sequence, states) if isinstance(oracle, Oracle) else {}
     found: list[Mismatch] = []
     for key in (*range(16), *FLAGS):
         is_flag = isinstance(key, str)
@@ -153,6 +174,14 @@ def compare_sequence(oracle: Oracle, text: str, sequence: Sequence[Case], states
             shown = " ".join(f"{x:x}" for x in states[row])
             found.append(Mismatch(text, str(key), wrong.size, shown, int(values[row]), int(actual[row])))
     return found
+
+
+def defined_bits(case: Case, states: np.ndarray) -> dict[int | str, np.ndarray]:
+    """Of each location that *case* writes, the bits that do not depend on an undefined value: a mask per state."""
+    t, n = Terms(Environment()), len(states)
+    final = run(t, [case.instruction], initial_state(t))
+    low, high = (Evaluator(_Undefined(inputs_of(states), n, fill), n) for fill in (0, 1))
+    return {key: ~(low(term) ^ high(term)) for key, term in (*final.registers.items(), *final.flags.items())}
 
 
 def _wrong_definedness(text, key, condition, unknown, evaluate) -> list[Mismatch]:
@@ -197,6 +226,11 @@ def _emulator_differences(sequence: Sequence[Case], states: np.ndarray) -> dict[
         return {dst.family: ones << _U(32)}
     is_zero = states[:, src.family] & _U(0xFFFFFFFF) == 0
     return {dst.family: np.where(is_zero, _U(0xFFFFFFFF00000000), _U(0))}
+
+
+def zero_where_undefined(inputs: dict[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
+    """*inputs*, and 0 for every undefined symbol that is asked for."""
+    return _Undefined(inputs, n, 0)
 
 
 class _Undefined(dict):

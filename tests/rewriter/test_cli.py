@@ -83,7 +83,7 @@ def test_an_object_file_is_refused(peephole, build):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda text: text[:-20], "the rules do not match their SHA-256 (cut short or changed)"),
+        (lambda text: text[:-20], "the file does not match its SHA-256 (cut short or changed)"),
         (lambda text: text.replace(f"ruledb-rules {FORMAT}", "ruledb-rules 99"), f"rule format 99, expected {FORMAT}"),
         (lambda _: "", "not a rule file"),
     ],
