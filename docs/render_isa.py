@@ -11,7 +11,8 @@ from pysmt.environment import Environment
 
 from ruledb.machine.instruction import Imm, Instruction, Label, Mem, Operand
 from ruledb.machine.registers import FLAGS, Register
-from ruledb.semantics.forms import FORMS, Bound, Form, Slot, bind
+from ruledb.semantics.form_line import Form, Slot
+from ruledb.semantics.forms import FORMS, Bound, bind
 from ruledb.semantics.terms import Effect, Output, Terms
 
 _HEAD = """\
@@ -91,7 +92,7 @@ def _rows() -> Iterator[tuple[_Row, str, int]]:
     """What a line of the page says, and the mnemonic and width that it says it of."""
     for mnemonic, forms in FORMS.items():
         for form in forms:
-            march = getattr(form, "needs", "") or "x86-64"
+            march = form.needs or "x86-64"
             for width in form.widths:
                 yield (_operands(form), " ".join(form.reads), *_flags(form, width), march), mnemonic, width
 

@@ -22,10 +22,10 @@ Access = tuple[bool, int, int, int]
 
 
 def needs_memory(*sides: Sequence[Instruction]) -> bool:
-    """Whether the bytes of any side access memory, or jump: whether it takes `Oracle.run_in_memory` to run them."""
+    """Whether the bytes of any side access memory, jump, or name their own address: whether it takes `Oracle.run_in_memory` to run them."""
     operands = [o for side in sides for i in side for o in i.operands if i.mnemonic != "nop"]
     implicit = any(i.mnemonic in _IMPLICIT for side in sides for i in side)
-    return implicit or any(isinstance(o, Label) or (isinstance(o, Mem) and o.width > 0) for o in operands)
+    return implicit or any(isinstance(o, Label) or (isinstance(o, Mem) and (o.width > 0 or o.rip)) for o in operands)
 
 
 _IMPLICIT = frozenset({"push", "pop", "leave", "div", "idiv"})

@@ -30,8 +30,8 @@ def test_every_mnemonic_has_a_line(page):
 @pytest.mark.parametrize(
     "line",
     [
-        "| adc sbb | rw r, r r or imm | 8, 16, 32, 64 | CF | CF PF AF ZF SF OF | - | - | - | x86-64 |",
-        "| shl shr sar | rw r, (r 1) | 8, 16, 32, 64 | - | CF PF ZF SF OF | - | AF | - | x86-64 |",
+        "| adc sbb | rw r or m, r r or m or imm | 8, 16, 32, 64 | CF | CF PF AF ZF SF OF | - | - | - | x86-64 |",
+        "| shl shr sar | rw r or m, (r 1) | 8, 16, 32, 64 | - | CF PF ZF SF OF | - | AF | - | x86-64 |",
         "| bt | r r, r r or imm8 | 16, 32, 64 | - | CF | - | PF AF SF OF | - | x86-64 |",
     ],
 )
