@@ -13,8 +13,11 @@ from ruledb.semantics import forms as table
 from ruledb.semantics.forms import FORMS, Form, bind
 from ruledb.semantics.terms import Terms
 
-_NONE_AT_ALL = {("shr", "SF", "never set")}
-"""What is no mistake: zeros shifted in leave no sign, and without a shift SF stays."""
+_NONE_AT_ALL = {("shr", "SF", "never set"), ("cmpxchg", 1, "always written")}
+"""What is no mistake: zeros shifted in leave no sign, and without a shift SF stays; cmpxchg leaves rax alone where it equals the new value."""
+
+_ELSEWHERE = {"below", "top", "frame", "label"}
+"""Kinds of operands in memory, and of jumps: mistakes in those, and in divisions, are made in `test_memory_mutants`."""
 
 _EDGES, _RANDOM, _TRIES = 1_500, 500, 12
 
@@ -82,8 +85,13 @@ def test_every_output_matters(monkeypatch, mnemonic):
     assert survivors == []
 
 
+def _is_elsewhere(kind: str) -> bool:
+    return kind in _ELSEWHERE or kind == "m" or (kind[0] == "m" and kind[1:].isdigit())
+
+
 def test_every_form_has_cases():
     """No line of the table on registers and immediates is left without mistakes."""
-    on_registers = [f for forms in FORMS.values() for f in forms if not any(k[0] == "m" and k != "mem" for s in f.slots for k in s.kinds)]
+    everything = [form for mnemonic, forms in FORMS.items() if mnemonic not in ("div", "idiv") for form in forms]
+    on_registers = [f for f in everything if not any(all(map(_is_elsewhere, slot.kinds)) for slot in f.slots)]
     covered = [form for mnemonic in FORMS for form, _ in _by_form(mnemonic)]
     assert [f for f in on_registers if not any(f is c for c in covered)] == []
