@@ -10,8 +10,8 @@ import numpy as np
 from ruledb.machine.states import Words
 
 __all__ = [
-    "ALONE", "CLASS", "COST_BITS", "COST_GUARD", "DESCRIPTOR", "LOW8", "N_FILTER_BIT", "PARAMETERS", "POINTERS", "by_cycles", "cost_word",
-    "costs_of", "mask_word",
+    "ALONE", "CACHE_LINE", "CLASS", "COST_BITS", "COST_GUARD", "DESCRIPTOR", "LOW8", "N_FILTER_BIT", "PARAMETERS", "POINTERS",
+    "by_cycles", "cost_word", "costs_of", "mask_word",
 ]  # fmt: skip
 
 ALONE, LOW8 = 1, 1 << 8
@@ -43,9 +43,9 @@ What a call of the scan is given: *n* states (a multiple of eight is read of wor
 [slot][state][stride], *flags* [state][stride], *masks* and *costs* [stride]. *work* holds (5 + slots) rows of *n* words, rounded
 up to eight. *table* pairs (fingerprint, list), 0 empty; *low8* [slot][1024] words of bits, *low8_lists* [slot][65536] lists;
 *lists*: for each its length, then class numbers. *classes* [class][class_words], first the fields of `CLASS`, then the live mask of
-each slot, then for each state the values of each slot and the flags; *limits* [class][2] costs, by bytes and by cycles. *results* is
-room for three words a state. Written: *first*, the row to go on with where there was no room for more *hits* (class, row << 32 |
-state), *n_hits*, and *n_finds*, the fingerprints found.
+each slot, then for each state, the fingerprint states last, the values of each slot and the flags; *limits* [class][2] costs, by
+bytes and by cycles. *results* is room for three words a state. Written: *first*, the row to go on with where there was no room
+for more *hits* (class, row << 32 | state), *n_hits*, and *n_finds*, the fingerprints found.
 """
 
 POINTERS = frozenset(
@@ -55,6 +55,9 @@ POINTERS = frozenset(
     }
 )  # fmt: skip
 """Fields that are addresses of data."""
+
+CACHE_LINE = 8
+"""Words of a cache line: records of classes fill whole ones."""
 
 CLASS = ("forbidden", "cost", "live_flags")
 """

@@ -17,8 +17,9 @@ import numpy.typing as npt
 from ruledb.machine.instruction import Instruction
 from ruledb.machine.registers import FLAG_SHIFT, N_LANES, lane_bits
 from ruledb.machine.states import Flags, Words
-from ruledb.search.layout import ALONE, COST_GUARD, LOW8, N_FILTER_BIT, cost_word, mask_word
+from ruledb.search.layout import ALONE, CACHE_LINE, COST_GUARD, LOW8, N_FILTER_BIT, cost_word, mask_word
 from ruledb.search.level import mix
+from ruledb.search.states import N_FINGERPRINT
 
 __all__ = ["LESS_ONE", "Table", "Target", "Targets", "live_bits", "low_bytes"]
 
@@ -134,7 +135,10 @@ class Targets:
         n_slots, n_states, n = self.values.shape
         head = [self.forbidden, self.costs + np.uint64(COST_GUARD - LESS_ONE), self.live_flags.astype(np.uint64)]
         wanted = np.concatenate([self.values, self.flags[None].astype(np.uint64)], axis=0).transpose(2, 1, 0)
-        return np.concatenate([np.stack(head, axis=1), self.live.T, wanted.reshape(n, n_states * (n_slots + 1))], axis=1)
+        # The fingerprint states come last: there, what is looked at mostly agrees.
+        columns = [np.stack(head, axis=1), self.live.T, np.roll(wanted, -N_FINGERPRINT, axis=1).reshape(n, n_states * (n_slots + 1))]
+        n_words = sum(c.shape[1] for c in columns)
+        return np.concatenate([*columns, np.zeros((n, -n_words % CACHE_LINE), np.uint64)], axis=1)
 
     def _packed(self, slot: int) -> Words:
         low = self.values[slot, 0] & np.uint64(0xFFFFFFFF)

@@ -12,6 +12,7 @@ from llvmlite import ir
 from ruledb.search.kernels import MAX_INPUTS, STEP
 from ruledb.search.layout import CLASS, COST_BITS, COST_GUARD, DESCRIPTOR, PARAMETERS, POINTERS
 from ruledb.search.loops import I1, I8, I64, PTR, Code
+from ruledb.search.states import N_FINGERPRINT
 
 __all__ = ["emit_verdict"]
 
@@ -86,13 +87,13 @@ def _agreement(code: Code, p: Any, d: Any, record: Any, head: Any, state: Any, d
     turn.add_incoming(I64(0), entry)
     b.cbranch(b.icmp_unsigned("<", turn, p["states"]), test, over)
     b.position_at_end(test)
-    shifted = b.add(turn, I64(2))
+    shifted = b.add(turn, I64(N_FINGERPRINT))
     k = b.select(b.icmp_unsigned("<", shifted, p["states"]), shifted, b.sub(shifted, p["states"]))
     with b.if_then(b.icmp_unsigned(">=", turn, b.load(done, typ=I64))):
         _run(code, p, d, state, k)
         b.store(b.add(turn, I64(1)), done)
     result = code.pointer(p["results"], b.mul(k, I64(_OUTPUTS)))
-    wanted = code.pointer(record, b.add(I64(len(CLASS)), b.add(p["slots"], b.mul(k, b.add(p["slots"], I64(1))))))
+    wanted = code.pointer(record, b.add(I64(len(CLASS)), b.add(p["slots"], b.mul(turn, b.add(p["slots"], I64(1))))))
     flags = b.zext(code.at(b.gep(result, [I64(2)], source_etype=I64), I64(0), I8), I64)
     with b.goto_entry_block():
         wrong = b.alloca(I64)
