@@ -11,6 +11,7 @@ import platform
 import resource
 import signal
 from functools import cache
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -158,10 +159,17 @@ class Emulator(Engine):
         return "" if self._uc.reg_read(x86_const.UC_X86_REG_RIP) == whole.done else "left the code"
 
 
+_FEATURES = frozenset({"popcnt", "abm", "movbe", "bmi1", "bmi2", "adx"})
+"""What the processor must have, by the names of Linux."""
+
+
 def native_reason() -> str:
     """Why the host cannot run the bytes; empty where it can."""
     if platform.machine() != "x86_64" or platform.system() != "Linux":
         return f"runs x86-64 code on Linux, and this is {platform.machine()} with {platform.system()}"
+    flags = set(Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("flags")[2].partition("\n")[0].split())
+    if missing := sorted(_FEATURES - flags):
+        return f"runs instructions that this processor lacks: {' '.join(missing)}"
     try:
         processor()
     except OSError as problem:
