@@ -183,12 +183,17 @@ def _emit_pack(module: ir.Module, meaning: _Meaning, name: str) -> None:
     loop.close()
 
 
+_SOURCES = b"\0".join(
+    path.read_bytes() for package in (semantics, search) for path in sorted(Path(str(package.__file__)).parent.glob("*.py"))
+)
+"""The sources as they are imported: read later, they might be those of a version installed meanwhile, whose code does not fit."""
+
+
 @lru_cache(maxsize=1)
 def _code_digest() -> str:
     """Content hash of everything that decides what a kernel's code is, save the form: sources, versions, host."""
-    sources = sorted(p for package in (semantics, search) for p in Path(str(package.__file__)).parent.glob("*.py"))
     host = f"{llvmlite.__version__} {llvm.llvm_version_info} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
-    return hashlib.sha256(b"\0".join([host.encode(), *(p.read_bytes() for p in sources)])).hexdigest()
+    return hashlib.sha256(host.encode() + b"\0" + _SOURCES).hexdigest()
 
 
 class KernelLibrary:

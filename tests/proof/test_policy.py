@@ -280,7 +280,7 @@ def _byte_order(patch):
     """Loads put the highest byte first."""
     from ruledb.proof.memory import byte_at
 
-    swapped = lambda t, m, stores, a, n: t.concat(*(m.byte(stores, byte_at(t, a, i)) for i in range(n)))  # noqa: E731
+    swapped = lambda t, m, stores, a, n: t.concat(*(m.byte(stores, byte_at(t, a, i)) for i in range(n)))  # noqa: E731  # one of a table of mistakes
     patch.setattr(query_module, "load", swapped)
     return "mov [rdi], eax; mov ecx, [rdi]", "mov [rdi], eax; mov ecx, eax; bswap ecx", "rcx", "plain", ()
 
