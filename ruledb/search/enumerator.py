@@ -23,11 +23,10 @@ from ruledb.machine.states import Flags, States, Words
 from ruledb.search.alphabet import Letter
 from ruledb.search.best import Best
 from ruledb.search.evaluate import Evaluator, constant_of
-from ruledb.search.layout import COST_GUARD, DESCRIPTOR, LOW8, PARAMETERS, by_cycles, costs_of
+from ruledb.search.layout import COST_GUARD, DESCRIPTOR, FIND_BITS, LOW8, PARAMETERS, by_cycles, costs_of
 from ruledb.search.level import Level, Search, mix
 from ruledb.search.loops import ROW
 from ruledb.search.scan import compile_scan
-from ruledb.search.states import N_SIGN
 from ruledb.search.targets import LESS_ONE, Index, Table, Target, Targets, low_bytes
 
 __all__ = ["Enumeration", "Match"]
@@ -99,10 +98,11 @@ class Enumeration:
         jobs: int = 1,
     ) -> None:
         assert len(letters) < 1 << _LETTER_BITS
+        assert _BLOCK_BITS <= FIND_BITS
         self.search = Search(evaluator, families, letters, [_symbol_mask(x.instruction) for x in letters], states)
         self.counters = Counters()
         rng = np.random.default_rng(11)
-        self.keys = rng.integers(1, 1 << 63, (1 + N_SIGN, ROW), np.uint64)
+        self.keys = rng.integers(1, 1 << 63, len(families), np.uint64)
         self.targets = _evaluated(targets, self.search, self.keys)
         self.active = np.ones(len(targets), bool)
         self._scan = _SCAN(compile_scan(evaluator.library))
@@ -201,7 +201,7 @@ class Enumeration:
     def _probed(self, level: Level, step: int) -> Iterator[Words]:
         """The keys under which registers of every *step*-th state are found: alone, in pairs, by their low bytes."""
         packed = [(v[0, ::step] & np.uint64(0xFFFFFFFF)) | (v[1, ::step] << np.uint64(32)) for v in level.values]
-        prints = [mix(p, int(k)) for p, k in zip(packed, self.keys[0], strict=False)]
+        prints = [mix(p, int(k)) for p, k in zip(packed, self.keys, strict=True)]
         yield from prints
         yield from (a + b for a, b in combinations(prints, 2))
         yield from (low_bytes(p) | np.uint64(slot << 16) for slot, p in enumerate(packed))
@@ -249,7 +249,7 @@ class Enumeration:
         begun = perf_counter()
         n, slots, states = min(BLOCK, level.n - offset), len(self.search.families), self.search.states
         targets, limits = self.targets, best.limits
-        work, scratch = np.empty((5 + slots) * BLOCK, np.uint64), np.zeros((states.n + 1, ROW), np.uint64)
+        work, scratch = np.empty((6 + slots) * BLOCK + 64, np.uint64), np.zeros((states.n + 1, ROW), np.uint64)
         hits = np.empty((_HITS, 2), np.uint64)
         found = np.zeros((0, 3), np.uint64)
         given = {
@@ -258,7 +258,8 @@ class Enumeration:
             "descriptors": rows.ctypes.data, "count": rows.shape[0], "work": work.ctypes.data, "keys": self.keys.ctypes.data,
             "filter": table.filter.ctypes.data, "filter_shift": table.filter_shift, "table": table.pairs.ctypes.data,
             "table_shift": table.shift, "low8": table.low8.ctypes.data, "low8_lists": table.low8_lists.ctypes.data,
-            "lists": table.lists.ctypes.data, "kinds": targets.kinds[0].ctypes.data, "forbidden": targets.kinds[1].ctypes.data,
+            "lists": table.lists.ctypes.data, "kinds": targets.kinds[0].ctypes.data,
+            "signed": targets.signed.ctypes.data, "forbidden": targets.kinds[1].ctypes.data,
             "classes": targets.records.ctypes.data, "dearest": targets.dearest.ctypes.data, "poison": states.poison.ctypes.data,
             "rows": scratch.ctypes.data,
         }  # fmt: skip

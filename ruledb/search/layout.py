@@ -10,8 +10,8 @@ import numpy as np
 from ruledb.machine.states import Words
 
 __all__ = [
-    "ALONE", "CLASS_BITS", "COST_BITS", "COST_GUARD", "DESCRIPTOR", "KIND_BITS", "LOW8", "N_FILTER_BIT",
-    "PARAMETERS", "POINTERS", "SIGN_BITS", "by_cycles", "cost_word", "costs_of", "mask_word",
+    "ALONE", "COST_BITS", "COST_GUARD", "DESCRIPTOR", "ENTRY", "FIND_BITS", "HEAD", "LOW8", "N_FILTER_BIT",
+    "PARAMETERS", "POINTERS", "by_cycles", "cost_word", "costs_of", "mask_word",
 ]  # fmt: skip
 
 ALONE, LOW8 = 1, 1 << 8
@@ -24,8 +24,14 @@ COST_GUARD = 1 << 20 | 1 << 41 | 1 << 62
 N_FILTER_BIT = (0, 5)
 """Where in a fingerprint's upper half the numbers of its two filter bits begin; its top bits are the number of the filter's word."""
 
-CLASS_BITS, KIND_BITS, SIGN_BITS = 24, 16, 24
-"""An entry of a list: the class, lowest, its kind, and the sign of its values."""
+HEAD = ("length", "forbidden")
+"""What a list begins with: its length, and what all of its classes forbid."""
+
+ENTRY = 5
+"""Words of an entry of a list: the class and its kind, 32 bits each, then its sign, 32 bits for each word of a row."""
+
+FIND_BITS = 16
+"""A find is the place of a list and, in its lowest bits, the number of a state in its block."""
 
 DESCRIPTOR = (
     "pack", "step", "in0", "in1", "in2", "in3", "constants", "slot", "probes", "output", "partner", "out0", "out1", "mask", "cost",
@@ -39,24 +45,24 @@ the row probes, into *slot*; *partner*: the probe (1 + slot) of its other output
 PARAMETERS = (
     "n", "offset", "stride", "states", "slots", "values", "flags", "masks", "costs", "descriptors", "first", "count", "work", "keys",
     "filter", "filter_shift", "table", "table_shift", "low8", "low8_lists", "lists", "classes", "limits", "hits",
-    "capacity", "n_hits", "n_finds", "poison", "rows", "kinds", "forbidden", "dearest",
+    "capacity", "n_hits", "n_finds", "poison", "rows", "kinds", "signed", "forbidden", "dearest",
 )  # fmt: skip
 """
 What a call of the scan is given: *n* states from *offset* of a level: *values* [slot][state][stride], *flags* [state][stride],
-*masks* and *costs* [stride]. *work* holds (5 + slots) rows of *n* words, rounded up to 64. A *row* of eight words holds what one
-state has in each slot, and then the flags. *keys*: a row for the fingerprint, then one for each state of the sign. *filter*: 32-bit
-words. *table* pairs (fingerprint, list), 0 empty; *low8* [slot][2048] 32-bit words of bits, *low8_lists* [slot][65536] lists;
-*lists*: for each its length, what all of its classes forbid, then entries by kind. *kinds*: a row of live bits for each; *forbidden*
-[kind]. *classes* [class]: a row for each state, the fingerprint states last; *dearest* [class]: the cost with the guard bits set,
-less one in each field (a cheaper candidate's leaves one of them set); *limits* [class][2] costs, by bytes and by cycles. *rows* is
-room for a row a state and one more. Written: *first*, the row to go on with where there was no room for more *hits* (class,
-row << 32 | state), *n_hits*, and *n_finds*, the fingerprints found.
+*masks* and *costs* [stride]. *work* holds (6 + slots) rows of *n* words, rounded up to 64, and 64 words more. A *row* of eight
+words holds what one state has in each slot and, last, the flags. *keys*: a word for each slot. *filter*: 32-bit words. *table*
+pairs (fingerprint, list), 0 empty; *low8* [slot][2048] 32-bit words of bits, *low8_lists* [slot][65536] lists; *lists*: for each
+its head, then its entries. *kinds*: a row of live bits for each, *signed*: where they are in a sign; *forbidden* [kind]. *classes*
+[class]: a row for each state, the fingerprint states last; *dearest* [class]: the cost with the guard bits set, less one in each
+field (a cheaper candidate's leaves one of them set); *limits* [class][2] costs, by bytes and by cycles. *rows* is room for a row
+a state and one more. Written: *first*, the row to go on with where there was no room for more *hits* (class, row << 32 | state),
+*n_hits*, and *n_finds*, the fingerprints found.
 """
 
 POINTERS = frozenset(
     {
         "values", "flags", "masks", "costs", "descriptors", "work", "keys", "filter", "table", "low8", "low8_lists", "lists", "classes",
-        "limits", "hits", "poison", "rows", "constants", "kinds", "forbidden", "dearest",
+        "limits", "hits", "poison", "rows", "constants", "kinds", "signed", "forbidden", "dearest",
     }
 )  # fmt: skip
 """Fields that are addresses of data."""

@@ -17,7 +17,7 @@ ROW = 8
 """Words of a row, a cache line: all that one state of a machine holds."""
 
 I32 = ir.IntType(32)
-_ROW = ir.VectorType(I64, ROW)
+_ROW, _SIGN = ir.VectorType(I64, ROW), ir.VectorType(I32, ROW)
 _WORDS, _HALVES, _BITS, _PLACES = (ir.VectorType(kind, LANES) for kind in (I64, I32, I1, PTR))
 
 MIX = (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93)
@@ -114,21 +114,64 @@ class Code:
         index = I64(number * ROW) if isinstance(number, int) else self.b.mul(number, I64(ROW))
         return self.b.load(self.pointer(base, index), typ=_ROW, align=8)
 
-    def mixed_row(self, row: Any, keys: Any) -> Any:
-        """The mixer, word by word."""
+    def digest(self, first: Any, second: Any) -> Any:
+        """
+        Eight bits of each lane of two rows' words, the lowest lane lowest: what all of its bits fold to. Those of the second row
+        are turned by four, but for the last word's.
+        """
         b = self.b
-        times = [ir.Constant(_ROW, [m] * ROW) for m in MIX]
-        x = b.mul(b.xor(row, keys), times[0])
-        return b.mul(b.xor(x, b.lshr(x, ir.Constant(_ROW, [32] * ROW))), times[1])
 
-    def total(self, row: Any) -> Any:
-        """The sum of a row's words."""
-        b = self.b
-        name = f"llvm.vector.reduce.add.v{ROW}i64"
-        return b.call(b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(I64, [_ROW]), name), [row])
+        def const(value: int, last: int | None = None) -> Any:
+            return ir.Constant(_ROW, [value] * (ROW - 1) + [value if last is None else last])
+
+        def folded(row: Any) -> Any:
+            middle, high = b.and_(b.lshr(row, const(16)), const(0xFFFF)), b.lshr(row, const(32))
+            high = b.xor(high, b.lshr(high, const(16)))
+            middle, high = (b.and_(b.xor(lane, b.lshr(lane, const(8))), const(0xFF)) for lane in (middle, high))
+            return b.or_(b.and_(row, const(0xFFFF)), b.or_(b.shl(middle, const(16)), b.shl(high, const(24))))
+
+        other = folded(second)
+        upper, lower = const(0xF0F0F0F0, 0), const(0x0F0F0F0F, 0)
+        turned = b.or_(b.and_(b.shl(other, const(4)), upper), b.and_(b.lshr(other, const(4)), lower))
+        return b.trunc(b.xor(folded(first), b.or_(turned, b.and_(other, const(0, 0xFF)))), _SIGN)
+
+    def sign(self, base: Any, index: Any) -> Any:
+        """`ROW` words of 32 bits, from 64-bit word *index* of the array at *base*."""
+        return self.b.load(self.pointer(base, index), typ=_SIGN, align=8)
+
+    def counter(self) -> "Counter":
+        """A count that begins with 0 here."""
+        return Counter(self)
 
     def is_zero(self, row: Any) -> Any:
         """Whether all words of a row are 0."""
         b = self.b
-        differ = b.icmp_unsigned("!=", row, ir.Constant(_ROW, [0] * ROW))
+        differ = b.icmp_unsigned("!=", row, ir.Constant(row.type, [0] * ROW))
         return b.icmp_unsigned("==", b.bitcast(differ, I8), I8(0))
+
+
+class Counter:
+    """A count in a register, of what was put into an array."""
+
+    def __init__(self, code: Code) -> None:
+        self._code = code
+        with code.b.goto_entry_block():
+            self._count = code.b.alloca(I64)
+        code.b.store(I64(0), self._count)
+
+    @property
+    def value(self) -> Any:
+        """The count."""
+        return self._code.b.load(self._count, typ=I64)
+
+    def add(self, more: Any) -> None:
+        """Count *more*."""
+        self._code.b.store(self._code.b.add(self.value, more), self._count)
+
+    def put_if(self, base: Any, word: Any, condition: Any) -> None:
+        """
+        Put *word* behind what is in the array at *base*, to stay there if *condition* holds: no branch, for no processor
+        would guess it. The array has room for one word more.
+        """
+        self._code.put(base, self.value, word)
+        self.add(self._code.b.zext(condition, I64))

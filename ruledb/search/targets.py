@@ -7,7 +7,7 @@ live, a bitmap. What a probe leaves out (further registers, upper halves, flags)
 `verdict` or by `Targets.agreeing`: a probe may find too much, never too little.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ruledb.machine.instruction import Instruction
 from ruledb.machine.registers import FLAG_SHIFT, N_LANES, lane_bits
 from ruledb.machine.states import Flags, Words
-from ruledb.search.layout import ALONE, CLASS_BITS, COST_GUARD, KIND_BITS, LOW8, N_FILTER_BIT, SIGN_BITS, cost_word, mask_word
+from ruledb.search.layout import ALONE, COST_GUARD, ENTRY, HEAD, LOW8, N_FILTER_BIT, cost_word, mask_word
 from ruledb.search.level import mix
 from ruledb.search.loops import ROW
 from ruledb.search.states import N_FINGERPRINT, N_SIGN
@@ -147,23 +147,22 @@ class Targets:
     @cached_property
     def kinds(self) -> tuple[Words, Words, Index]:
         """``uint64[kinds, 8]``, a row of live bits of each; ``uint64[kinds]``, what it forbids; and for each class its kind."""
-        live = _rows(self.live[:, None], self.live_flags[None])[:, 0]
+        live = _rows(self.live, self.live_flags)
         described = np.concatenate([live, self.forbidden[None]])
         first, kinds = _distinct(described)
         return np.ascontiguousarray(live[:, first].T), self.forbidden[first], kinds
 
     @cached_property
+    def signed(self) -> Words:
+        """``uint64[kinds, 4]``: where the live lanes of each kind are in a sign."""
+        return _halves(self.kinds[0], _whole)
+
+    @cached_property
     def entries(self) -> Words:
-        """``uint64[C]``: what a list says of each class: number, kind and sign."""
-        live, _, kinds = self.kinds
-        if self.n >> CLASS_BITS or live.shape[0] >> KIND_BITS:
-            raise ValueError(f"{self.n} classes of {live.shape[0]} kinds: a search has at most {1 << CLASS_BITS} of {1 << KIND_BITS}")
-        signed = slice(N_FINGERPRINT, N_FINGERPRINT + N_SIGN)
-        rows = _rows(self.values[:, signed], self.flags[signed]) & live[kinds].T[:, None]
-        signs = mix(rows, self.keys[1:].T[:, :, None]).sum(axis=(0, 1), dtype=np.uint64) >> np.uint64(64 - SIGN_BITS)
-        numbers = np.arange(self.n, dtype=np.uint64)
-        entries: Words = numbers | kinds.astype(np.uint64) << np.uint64(CLASS_BITS) | signs << np.uint64(CLASS_BITS + KIND_BITS)
-        return entries
+        """``uint64[C, 5]``: what a list says of each class (`layout.ENTRY`)."""
+        numbers = np.arange(self.n, dtype=np.uint64) | self.kinds[2].astype(np.uint64) << np.uint64(32)
+        first, second = (_rows(self.values[:, k], self.flags[k]).T for k in range(N_FINGERPRINT, N_FINGERPRINT + N_SIGN))
+        return np.concatenate([numbers[:, None], _signs(first, second)], axis=1)
 
     def _packed(self, slot: int) -> Words:
         low = self.values[slot, 0] & np.uint64(0xFFFFFFFF)
@@ -185,7 +184,7 @@ class Targets:
     def table(self, active: npt.NDArray[np.bool_]) -> Table:
         """The tables of the *active* classes."""
         n_slots = self.live.shape[0]
-        prints = [mix(self._packed(s), self.keys[0, s]) for s in range(n_slots)]
+        prints = [mix(self._packed(s), self.keys[s]) for s in range(n_slots)]
         count = self.is_wide.sum(axis=0)
         first = np.argmax(self.is_wide, axis=0)
         keys, owners, probes = [np.zeros(0, np.uint64)], [np.zeros(0, np.intp)], [0] * n_slots
@@ -265,18 +264,48 @@ def _distinct(columns: Words) -> tuple[Index, Index]:
 
 
 def _rows(values: Words, flags: Flags) -> Words:
-    """``uint64[8, states, n]`` of values ``[slots, states, n]`` and flags ``[states, n]``."""
+    """``uint64[8, …]`` of values ``[slots, …]`` and flags ``[…]``."""
     rows = np.zeros((ROW, *flags.shape), np.uint64)
-    rows[: values.shape[0]], rows[values.shape[0]] = values, flags
+    rows[: values.shape[0]], rows[-1] = values, flags
     return rows
+
+
+def _signs(first: Words, second: Words) -> Words:
+    """``uint64[n, 4]``: of rows ``uint64[n, 8]`` on the states of the sign, what `loops.Code.digest` makes of them."""
+
+    def folded(lane: Words) -> Words:
+        """Eight bits of a lane of sixteen or thirty-two."""
+        lane = lane ^ lane >> np.uint64(16)
+        byte: Words = (lane ^ lane >> np.uint64(8)) & np.uint64(0xFF)
+        return byte
+
+    other = _halves(second, folded)
+    turned = (other << np.uint64(4)) & np.uint64(0xF0F0F0F0F0F0F0F0) | (other >> np.uint64(4)) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    # A mask of live flags holds for flags that stay where they are.
+    turned[:, -1] = turned[:, -1] & np.uint64(0xFFFFFFFF) | other[:, -1] & np.uint64(0xFFFFFFFF00000000)
+    return _halves(first, folded) ^ turned
+
+
+def _whole(lane: Words) -> Words:
+    """Eight bits where a lane's bits are live, all or none."""
+    return np.where(lane != 0, np.uint64(0xFF), np.uint64(0))
+
+
+def _halves(rows: Words, fold: Callable[[Words], Words]) -> Words:
+    """``uint64[n, 4]``: of rows ``uint64[n, 8]`` 32 bits a word, eight of each lane; the two upper ones go through *fold*."""
+    low, middle, high = rows & np.uint64(0xFFFF), rows >> np.uint64(16) & np.uint64(0xFFFF), rows >> np.uint64(32)
+    words = low | fold(middle) << np.uint64(16) | fold(high) << np.uint64(24)
+    halves: Words = np.ascontiguousarray(words.astype(np.uint32)).view(np.uint64)
+    return halves
 
 
 def _lists(entries: Words, forbidden: Words, start: Index, amount: Index) -> tuple[Words, Words]:
     """Lists of *amount* entries each, from *start* on, one behind the other: the place of each, and all of them."""
     ordinal = np.arange(start.size)
-    places = 1 + start + 2 * ordinal
-    lists = np.zeros(1 + entries.size + 2 * start.size, np.uint64)
-    lists[1 + np.arange(entries.size) + np.repeat(2 * (ordinal + 1), amount)] = entries
+    places = 1 + ENTRY * start + len(HEAD) * ordinal
+    lists = np.zeros(1 + entries.size + len(HEAD) * start.size, np.uint64)
+    at = 1 + ENTRY * np.arange(entries.shape[0]) + np.repeat(len(HEAD) * (ordinal + 1), amount)
+    lists[at[:, None] + np.arange(ENTRY)] = entries
     if start.size:
         lists[places] = amount
         lists[places + 1] = np.bitwise_and.reduceat(forbidden, start)

@@ -19,7 +19,7 @@ from ruledb.search.enumerator import Enumeration
 from ruledb.search.evaluate import Evaluator
 from ruledb.search.kernels import KernelLibrary
 from ruledb.search.layout import LOW8
-from ruledb.search.loops import I1
+from ruledb.search.loops import I1, ROW
 from ruledb.search.states import N_CONSTANTS, UNIVERSES, search_states
 from ruledb.search.targets import Target, Targets, live_bits
 
@@ -244,7 +244,7 @@ def with_heads(value):
 def with_signs_of_nothing(monkeypatch):
     """Entries whose signs are those of no candidate."""
     entries = Targets.entries.func
-    replaced(monkeypatch, "entries", lambda self: entries(self) ^ np.uint64(0xFFFFFF << 40))
+    replaced(monkeypatch, "entries", lambda self: entries(self) ^ np.array([0, *[(1 << 64) - 1] * 4], np.uint64))
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_each_kind_forbids_what_its_list_does_not(library, letters, monkeypatch)
     ("mistake", "length"),
     [
         (without_the_check_of_flags, 1),
-        (without_live([len(FAMILIES)]), 1),
+        (without_live([ROW - 1]), 1),
         (without_live([0]), 1),
         (without_live([1]), 1),
         (without_what_is_forbidden, 2),
