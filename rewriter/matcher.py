@@ -25,8 +25,8 @@ __all__ = ["COSTS", "MARCHES", "Candidate", "Option", "Refusal", "RuleIndex", "h
 MARCHES = ("x86-64", "x86-64-v2", "x86-64-v3")
 """Instruction-set levels, each including those before."""
 
-_POLICIES = frozenset({"none"})
-"""Memory policies that can be discharged so far: those of rules without memory."""
+_POLICIES = frozenset({"none", "strict"})
+"""Memory policies that ask nothing of the place: no memory, or the accesses of the pattern, as they are."""
 
 
 def _size(instructions: Sequence[Instruction], n_bytes: int) -> tuple[int, ...]:
@@ -113,8 +113,7 @@ class RuleIndex:
             return False
         found = self._usable.get(decoded.code)
         if found is None:
-            is_plain = not (decoded.loads or decoded.stores)
-            found = self._usable[decoded.code] = is_plain and decoded.instruction.mnemonic in self._mnemonics
+            found = self._usable[decoded.code] = decoded.instruction.mnemonic in self._mnemonics
         return found
 
     @property
@@ -262,9 +261,11 @@ def _is_supported(rule: Rule) -> bool:
     """
     conditions = (rule.assumes, rule.guards, rule.facts, rule.positions, rule.branch)
     sides = (*rule.pattern, *rule.replacement)
-    places = [o for i in sides for o in i.operands if isinstance(o, Label) or (isinstance(o, Mem) and (i.mnemonic != "lea" or o.rip))]
+    places = [o for i in sides for o in i.operands if isinstance(o, Label) or (isinstance(o, Mem) and o.rip)]
+    in_memory = any(isinstance(o, Mem) and i.mnemonic != "lea" for i in sides for o in i.operands)
     return (
         rule.policy in _POLICIES
+        and in_memory == (rule.policy != "none")
         and rule.march in MARCHES
         and not any(conditions)
         and not places

@@ -101,8 +101,8 @@ class Scanner:
         tables, codes = listing.encodings.tables, listing.encodings.codes
         self._shapes += [-1] * (len(codes) - len(self._shapes))
         self._is_filler += [False] * (len(codes) - len(self._is_filler))
-        # Rules are about registers, so what touches memory, or an address, is in none.
-        is_plain = ~(tables.touches_memory[tables.form] | tables.has_target | tables.has_reference)
+        # What names an address of the program is in no rule.
+        is_plain = ~(tables.has_target | tables.has_reference)
         for number in numbers.tolist():
             if self._shapes[number] >= 0:
                 continue

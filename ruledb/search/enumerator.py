@@ -29,7 +29,7 @@ from ruledb.search.loops import ROW
 from ruledb.search.scan import compile_scan
 from ruledb.search.targets import LESS_ONE, Index, Table, Target, Targets, low_bytes
 
-__all__ = ["Enumeration", "Match"]
+__all__ = ["KEPT", "Enumeration", "Match"]
 
 _BLOCK_BITS, _LETTER_BITS = 10, 16
 BLOCK = 1 << _BLOCK_BITS
