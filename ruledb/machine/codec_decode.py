@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import iced_x86 as iced
 
@@ -11,7 +12,7 @@ from ruledb.machine.codec_operands import to_instruction
 from ruledb.machine.constant import signed
 from ruledb.machine.instruction import Instruction
 
-__all__ = ["Decoded", "decode", "encoding_of", "split", "without_constants"]
+__all__ = ["Decoded", "Encoding", "decode", "encoding_of", "lengths", "split", "without_constants"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,11 @@ def decode(code: bytes, address: int = 0) -> Iterator[Decoded]:
         start = end
 
 
+def lengths(code: bytes) -> bytes:
+    """The number of bytes of each instruction of *code*, as `decode` cuts them; one byte for each."""
+    return bytes(map(len, iced.Decoder(64, code)))
+
+
 def split(code: bytes) -> list[bytes]:
     """The bytes of each instruction of *code*, as `decode` cuts them."""
     pieces: list[bytes] = []
@@ -143,19 +149,33 @@ def without_constants(code: bytes) -> bytes:
     return bytes(bare)
 
 
-def encoding_of(code: bytes) -> tuple[Effects, int | None, int | None]:
+class Encoding(NamedTuple):
     """
-    The effects of the instruction *code*, and how far from its own address, modulo 2**64, its target and the address of its
-    rip-relative operand are. Equal effects are one object.
+    What the bytes of an instruction mean wherever they stand. *target* and the address of a rip-relative operand,
+    *reference*, are relative to the instruction's own address, modulo 2**64. Equal *effects* are one object. *distance*: first
+    byte and number of bytes of the field that holds the distance from the instruction's end to either; (0, 0): there is none.
     """
+
+    effects: Effects
+    target: int | None
+    reference: int | None
+    distance: tuple[int, int]
+
+
+def encoding_of(code: bytes) -> Encoding:
+    """What the instruction *code* means wherever it stands."""
     decoder = iced.Decoder(64, code)
     raw = decoder.decode()
     effects = _shared_effects(code, decoder, raw)
-    target = raw.near_branch_target if effects.flow in _TARGETS else None
+    if effects.flow in _TARGETS:
+        offsets = decoder.get_constant_offsets(raw)
+        return Encoding(effects, raw.near_branch_target, None, (offsets.immediate_offset, offsets.immediate_size))
     if not raw.is_ip_rel_memory_operand:
-        return effects, target, None
-    is_short = raw.memory_base == iced.Register.EIP
-    return effects, target, signed(raw.ip_rel_memory_address, 32 if is_short else 64) & _WORD
+        return Encoding(effects, None, None, (0, 0))
+    is_short = raw.memory_base == iced.Register.EIP  # such an address wraps around at 32 bits, so it is no plain distance
+    reference = signed(raw.ip_rel_memory_address, 32 if is_short else 64) & _WORD
+    offsets = decoder.get_constant_offsets(raw)
+    return Encoding(effects, None, reference, (0, 0) if is_short else (offsets.displacement_offset, offsets.displacement_size))
 
 
 _WORD = (1 << 64) - 1
