@@ -224,25 +224,9 @@ def _guesses() -> NDArray[np.uint8]:
     """
     one = np.zeros(256, dtype=np.uint8)
     with_operand = [row + column for row in range(0, 0x40, 8) for column in range(4)]
-    one[
-        [
-            *with_operand,
-            0x63,
-            0x69,
-            0x6B,
-            *range(0x80, 0x90),
-            0xC0,
-            0xC1,
-            0xC6,
-            0xC7,
-            *range(0xD0, 0xD4),
-            *range(0xD8, 0xE0),
-            0xF6,
-            0xF7,
-            0xFE,
-            0xFF,
-        ]
-    ] = 1
+    one[with_operand] = 1
+    one[[0x63, 0x69, 0x6B, *range(0x80, 0x90), 0xC0, 0xC1, 0xC6, 0xC7, *range(0xD0, 0xD4), *range(0xD8, 0xE0)]] = 1
+    one[[0xF6, 0xF7, 0xFE, 0xFF]] = 1
     one[[0x62, 0xC4, 0xC5]] = 5, 4, 3  # EVEX and VEX: the opcode stands behind their own bytes
     one[[*range(0x70, 0x80), *range(0xE0, 0xE4), 0xEB]] = _SHORT
     one[[0xE8, 0xE9]] = _NEAR
