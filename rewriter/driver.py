@@ -144,6 +144,9 @@ def rewrite(data: bytes, rules: Iterable[Rule], options: Options | None = None, 
     with _timed(seconds, "rules"):
         index = RuleIndex(rules, options.cost, options.march)
         scanner = Scanner(index)
+    image = parse(data, name)
+    if image.kind == "relocatable":
+        raise ElfError(f"{name}: is an object file; expected a linked program or shared library: link it first")
     first: Program | None = None
     opaque: Counter[str] = Counter()
     taken: list[Candidate] = []
@@ -154,10 +157,8 @@ def rewrite(data: bytes, rules: Iterable[Rule], options: Options | None = None, 
     is_settled = False
     while not is_settled and passes < _MOST_PASSES:
         with _timed(seconds, "read"):
-            image = parse(data, name)
-            if image.kind == "relocatable":
-                raise ElfError(f"{name}: is an object file; expected a linked program or shared library: link it first")
-            program = read_program(image, encodings)
+            image = image.patched(data)
+            program = read_program(image, encodings, first.functions if first is not None else None)
             closed = _closed(program)
         with _timed(seconds, "liveness"):
             live = live_out(program, options.abi)
