@@ -188,20 +188,36 @@ def _effects(code: bytes) -> Effects:
     return _shared_effects(code, decoder, decoder.decode())
 
 
+_PLAIN_IMMEDIATES = frozenset(
+    getattr(iced.Mnemonic, name) for name in ("ADD", "OR", "ADC", "SBB", "AND", "SUB", "XOR", "CMP", "TEST", "MOV", "PUSH", "IMUL")
+)
+"""Mnemonics whose effects are the same for all immediates. A shift's depend on whether its count is zero."""
+
+
 def _shared_effects(code: bytes, decoder: iced.Decoder, raw: iced.Instruction) -> Effects:
-    """The effects of *raw*. Displacements and branch distances do not matter to them: those share one object."""
+    """The effects of *raw*. Displacements, branch distances and most immediates do not matter to them: those share one object."""
     if raw.code == iced.Code.INVALID:
         return _INVALID
     offsets = decoder.get_constant_offsets(raw)
+    bare = bytearray(code)
     start, size = offsets.displacement_offset, offsets.displacement_size
-    if size == 0 and raw.near_branch_target:
+    bare[start : start + size] = bytes(size)
+    if raw.near_branch_target or raw.mnemonic in _PLAIN_IMMEDIATES:
         start, size = offsets.immediate_offset, offsets.immediate_size
-    return _form_effects(code[:start] + bytes(size) + code[start + size :])
+        bare[start : start + size] = bytes(size)
+    return _form_effects(bytes(bare))
 
 
 @lru_cache(maxsize=1 << 16)
 def _form_effects(code: bytes) -> Effects:
-    return effects_of(iced.Decoder(64, code).decode())
+    effects = effects_of(iced.Decoder(64, code).decode())
+    return _one_of(effects)
+
+
+@lru_cache(maxsize=None)
+def _one_of(effects: Effects) -> Effects:
+    """One object for all equal *effects*, since forms by far outnumber them."""
+    return effects
 
 
 _INVALID = effects_of(iced.Decoder(64, b"\x06").decode())
