@@ -144,6 +144,9 @@ def rewrite(data: bytes, rules: Iterable[Rule], options: Options | None = None, 
     with _timed(seconds, "rules"):
         index = RuleIndex(rules, options.cost, options.march)
         scanner = Scanner(index)
+    image = parse(data, name)
+    if image.kind == "relocatable":
+        raise ElfError(f"{name}: is an object file; expected a linked program or shared library: link it first")
     first: Program | None = None
     opaque: Counter[str] = Counter()
     taken: list[Candidate] = []
@@ -154,10 +157,8 @@ def rewrite(data: bytes, rules: Iterable[Rule], options: Options | None = None, 
     is_settled = False
     while not is_settled and passes < _MOST_PASSES:
         with _timed(seconds, "read"):
-            image = parse(data, name)
-            if image.kind == "relocatable":
-                raise ElfError(f"{name}: is an object file; expected a linked program or shared library: link it first")
-            program = read_program(image, encodings)
+            image = image.patched(data)
+            program = read_program(image, encodings, first.functions if first is not None else None)
             closed = _closed(program)
         with _timed(seconds, "liveness"):
             live = live_out(program, options.abi)
@@ -181,7 +182,7 @@ def rewrite(data: bytes, rules: Iterable[Rule], options: Options | None = None, 
         int((first.cuts.stop - first.cuts.first).sum()),
         len(first.functions),
         dict(sorted(opaque.items())),
-        tuple(map(_record, taken)),
+        _records(taken),
         _by_reason(refused),
         {digest: _by_reason(part) for digest, part in _by_rule(refused)},
         passes,
@@ -282,14 +283,15 @@ def _pass(program: Program, found: Found, live: Liveness, index: RuleIndex, skip
 def _settle(block: Block, ends: tuple[int, int], index: RuleIndex, skip: Sequence[tuple[int, int]]) -> _Settled:
     """Rewrite *block* until no rule lowers its cost. *ends*: what is live behind its last instruction, and before it."""
     settled = _Settled()
+    cost = _cost(block, index)
     while True:
         candidates, refused = _candidates(block, ends, index, skip)
         made = next(
             (
-                (new, edits, chosen)
+                (new, edits, chosen, lower)
                 for chosen in _choices(candidates)
                 for new, edits in [patch(block, chosen, settled.edits)]
-                if _cost(new, index) < _cost(block, index)
+                if (lower := _cost(new, index)) < cost
             ),
             None,
         )
@@ -297,7 +299,7 @@ def _settle(block: Block, ends: tuple[int, int], index: RuleIndex, skip: Sequenc
             kept_back = [("keep", "") for i in kept(block) if index.usable(block.instructions[i])]
             settled.refused = Counter([*refused, *kept_back, *(("not cheaper", c.option.digest) for c in candidates)])
             return settled
-        block, edits, chosen = made
+        block, edits, chosen, cost = made
         settled.edits += edits
         settled.taken += chosen
 
@@ -308,7 +310,7 @@ def _candidates(
     """The candidates of *block*, and why others are none."""
     candidates: list[Candidate] = []
     refused: list[_Reason] = []
-    for window in windows(block, _live_after(block, ends), index.longest, index.usable):
+    for window in windows(block, _live_after(block, ends), index.longest, index.usable, index.options):
         match index.match(window):
             case Refusal(reason, digest):
                 refused.append((reason, digest))
@@ -343,13 +345,19 @@ def _cost(block: Block, index: RuleIndex) -> tuple[int, ...]:
     return index.cost([d.instruction for d in work], sum(d.length for d in work))
 
 
-def _record(candidate: Candidate) -> Rewrite:
+def _records(taken: Sequence[Candidate]) -> tuple[Rewrite, ...]:
+    options = {id(candidate.option): candidate.option for candidate in taken}
+    texts = {key: (sequence_text(option.before), sequence_text(option.after)) for key, option in options.items()}
+    return tuple(_record(candidate, *texts[id(candidate.option)]) for candidate in taken)
+
+
+def _record(candidate: Candidate, before: str, after: str) -> Rewrite:
     option, window = candidate.option, candidate.window
     return Rewrite(
         window.start,
         option.digest,
-        sequence_text(option.before),
-        sequence_text(option.after),
+        before,
+        after,
         mask_text(window.live_out),
         option.bytes_saved,
         len(option.before) - len(option.after),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
+from rewriter.outline import outline
 from ruledb.cost import time_of
 from ruledb.machine.canonical import Canonical, bind, canonicalise, families_in
 from ruledb.machine.codec import CodecError, Decoded, agrees, decode, encode, normalise
@@ -20,10 +21,13 @@ from ruledb.machine.registers import ALL_FLAGS, ALL_REGISTERS, N_LANES, RBP, RBX
 from ruledb.machine.rule import Rule
 from ruledb.machine.window import Window, is_barrier
 
-__all__ = ["COSTS", "MARCHES", "Candidate", "Option", "Refusal", "RuleIndex", "hardware_mask"]
+__all__ = ["COSTS", "LIVE_FLAGS", "LIVE_REGISTER", "MARCHES", "Candidate", "Option", "Refusal", "RuleIndex", "hardware_mask"]
 
 MARCHES = ("x86-64", "x86-64-v2", "x86-64-v3")
 """Instruction-set levels, each including those before."""
+
+LIVE_REGISTER, LIVE_FLAGS = "live register", "live flags"
+"""Why an option may not be taken at a place: what it changes may be read behind."""
 
 _POLICIES = frozenset({"none", "strict"})
 """Memory policies that ask nothing of the place: no memory, or the accesses of the pattern, as they are."""
@@ -101,9 +105,9 @@ class RuleIndex:
         for rule in supported:
             if rule.march in levels:
                 self._by_pattern.setdefault(rule.pattern, []).append(rule)
-        self._outlines = {_outline(pattern) for pattern in self._by_pattern}
-        self._mnemonics = {name for outline in self._outlines for name in outline}
-        self.longest = max(map(len, self._outlines), default=0)
+        self._outlines = {outline(pattern) for pattern in self._by_pattern}
+        self._mnemonics = {instruction.mnemonic for pattern in self._by_pattern for instruction in pattern}
+        self.longest = max(map(len, self._by_pattern), default=0)
         self._usable: dict[bytes, bool] = {}
         self._options: dict[tuple[bytes, ...], tuple[Option | Refusal, ...]] = {}
 
@@ -126,11 +130,6 @@ class RuleIndex:
         found = self._select(self.options(window.decoded), window.live_out)
         return Candidate(window, found) if isinstance(found, Option) else found
 
-    def refusal(self, options: Sequence[Option | Refusal], live_out: int) -> tuple[str, str] | None:
-        """Reason and digest of the best of *options*, where none may be taken with *live_out* live behind; None where one may."""
-        found = self._select(options, live_out)
-        return (found.reason, found.digest) if isinstance(found, Refusal) else None
-
     @classmethod
     def _select(cls, options: Sequence[Option | Refusal], live_out: int) -> Option | Refusal | None:
         refusal: Refusal | None = None
@@ -147,7 +146,7 @@ class RuleIndex:
     def _live(live: int) -> str | None:
         if live == 0:
             return None
-        return "live register" if live & ALL_REGISTERS else "live flags"
+        return LIVE_REGISTER if live & ALL_REGISTERS else LIVE_FLAGS
 
     def options(self, decoded: Sequence[Decoded]) -> tuple[Option | Refusal, ...]:
         """What the rules say to these encodings, wherever they stand: options first, best saving first, of equals the lowest digest."""
@@ -159,7 +158,7 @@ class RuleIndex:
 
     def _compute(self, decoded: Sequence[Decoded]) -> Iterator[Option | Refusal]:
         instructions = tuple(d.instruction for d in decoded)
-        if _outline(instructions) not in self._outlines:
+        if outline(instructions) not in self._outlines:
             return
         tried: set[tuple[Instruction, ...]] = set()
         for literal in (False, True):
@@ -220,10 +219,6 @@ def hardware_mask(mask: int, families: Sequence[int]) -> int:
     for k, family in enumerate(families):
         moved |= (mask >> N_LANES * (VIRTUAL + k) & 0b1111) << N_LANES * family
     return moved
-
-
-def _outline(instructions: Sequence[Instruction]) -> tuple[str, ...]:
-    return tuple(i.mnemonic for i in instructions)
 
 
 def _preference(option: Option | Refusal) -> tuple[object, ...]:

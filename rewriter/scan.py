@@ -2,7 +2,8 @@
 Where in a binary rules may match: a look at every window at the speed of array operations.
 
 Each instruction is reduced to its *shape*: mnemonic and kinds of operands, whatever the registers are. Windows whose
-sequence of shapes no pattern has are passed over; what is left is looked up, once for each sequence of encodings.
+outline no pattern has (the sequence of shapes, and which registers are equal) are passed over; what is left is looked up,
+once for each sequence of encodings.
 """
 
 from collections import Counter
@@ -10,38 +11,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rewriter.matcher import Option, Refusal, RuleIndex
+from rewriter.matcher import LIVE_FLAGS, LIVE_REGISTER, Option, Refusal, RuleIndex
+from rewriter.outline import N_NAMED, NO_FAMILY, Shape, equalities, families_named, shape_of
 from ruledb.machine.blocks import Program
-from ruledb.machine.canonical import LITERALS
 from ruledb.machine.codec import decode
-from ruledb.machine.instruction import Imm, Instruction, Mem, Operand
+from ruledb.machine.instruction import Instruction
 from ruledb.machine.listing import Indices, Listing, Marks
-from ruledb.machine.liveness import Liveness
-from ruledb.machine.registers import FLAG_SHIFT, Register
+from ruledb.machine.liveness import EVERYTHING, Liveness
+from ruledb.machine.registers import ALL_REGISTERS, FLAG_SHIFT
 from ruledb.machine.window import is_barrier, is_filler
 
-__all__ = ["Found", "Scanner", "shape_of"]
+__all__ = ["Found", "Scanner"]
 
-_Shape = tuple[object, ...]
-
-
-def shape_of(instruction: Instruction) -> _Shape:
-    """What of *instruction* its canonical forms share, symbolic and literal: all but registers and most constants."""
-    return (instruction.mnemonic, *map(_operand_shape, instruction.operands))
-
-
-def _operand_shape(operand: Operand) -> object:
-    match operand:
-        case Register(width=width, high=high):
-            return width, high
-        case Imm(value):
-            return "imm", value if value in LITERALS else None
-        case Mem(base, index, scale, displacement, width, rip, segment):
-            known = displacement if displacement in LITERALS else None
-            return base is not None, index is not None, scale, known, width, rip, segment
-        case _:
-            return operand
+_Families = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -55,27 +39,52 @@ class Found:
     refused: Counter[tuple[str, str]]
 
 
+@dataclass(frozen=True)
+class _Places:
+    """
+    Windows that rules match: each one's *block*, the index of its *options*, whether one of them *may_apply*, and whether
+    it is for *live_registers* (or else for live flags) that the first may not.
+    """
+
+    block: Indices
+    kind: Indices
+    may_apply: Marks
+    live_registers: Marks
+    options: Sequence[Sequence[Option | Refusal]]
+
+    def refusals(self, wanted: Marks) -> Counter[tuple[str, str]]:
+        """The reasons, and the rules' digests, of those *wanted* to which no rule may be applied."""
+        told = 2 * self.kind[wanted & ~self.may_apply] + self.live_registers[wanted & ~self.may_apply]
+        counts = np.bincount(told, minlength=0)
+        found: Counter[tuple[str, str]] = Counter()
+        for number in np.flatnonzero(counts).tolist():
+            best = self.options[number // 2][0]
+            reason = best.reason if isinstance(best, Refusal) else LIVE_REGISTER if number % 2 else LIVE_FLAGS
+            found[reason, best.digest] += int(counts[number])
+        return found
+
+
 class Scanner:
     """The scan for the rules of *index*. What it learns about encodings serves all passes of a run."""
 
     def __init__(self, index: RuleIndex) -> None:
         self._index = index
-        self._numbers: dict[_Shape, int] = {}
+        self._numbers: dict[Shape, int] = {}
         # A trie of the patterns' shapes: (node, shape) → node; node 0 is the root, and shape 0 that of no pattern.
-        self._steps: dict[tuple[int, int], int] = {}
-        self._ends: set[int] = set()
+        steps: dict[tuple[int, int], int] = {}
+        ends: list[tuple[int, _Families]] = []
         for pattern in index.patterns:
             node = 0
             for instruction in pattern:
                 shape = self._numbers.setdefault(shape_of(instruction), len(self._numbers) + 1)
-                node = self._steps.setdefault((node, shape), len(self._steps) + 1)
-            self._ends.add(node)
+                node = steps.setdefault((node, shape), len(steps) + 1)
+            ends.append((node, np.array([[family for i in pattern for family in _named(i)]], dtype=np.uint8)))
         self._base = len(self._numbers) + 1
-        steps = sorted((node * self._base + shape, after) for (node, shape), after in self._steps.items())
-        self._keys = np.array([key for key, _ in steps], dtype=np.int64)
-        self._nodes = np.array([after for _, after in steps], dtype=np.int64)
-        self._is_end = np.isin(np.arange(len(steps) + 1), sorted(self._ends))
+        self._keys = np.array(sorted(node * self._base + shape for node, shape in steps), dtype=np.int64)
+        self._nodes = np.array([steps[divmod(key, self._base)] for key in self._keys.tolist()], dtype=np.int64)
+        self._outlines = np.array([_outlines(np.array([node]), families)[0] for node, families in ends], dtype=np.uint64)
         self._shapes: list[int] = []
+        self._families: list[tuple[int, ...]] = []
         self._is_filler: list[bool] = []
         self._options: dict[tuple[int, ...], tuple[Option | Refusal, ...]] = {}
 
@@ -87,19 +96,20 @@ class Scanner:
         index = np.repeat(cuts.first - (np.cumsum(lengths) - lengths), lengths) + np.arange(int(lengths.sum()))
         block[index] = np.repeat(np.arange(len(lengths)), lengths)
         self._learn(program.listing, np.unique(program.listing.encoding[index]))
-        candidates: set[int] = set()
-        refused: list[tuple[int, tuple[str, str]]] = []
-        for number, option in self._places(program.listing, block, index, live):
-            if option is None:
-                candidates.add(number)
-            else:
-                refused.append((number, option))
-        return Found(tuple(sorted(candidates)), Counter(reason for number, reason in refused if number not in candidates))
+        is_candidate = np.zeros(len(lengths), dtype=np.bool_)
+        places = [self._places(program.listing, block, columns, live) for columns in self._windows(program.listing, block, index)]
+        for found in places:
+            is_candidate[found.block[found.may_apply]] = True
+        refused: Counter[tuple[str, str]] = Counter()
+        for found in places:
+            refused.update(found.refusals(~is_candidate[found.block]))
+        return Found(tuple(np.flatnonzero(is_candidate).tolist()), refused)
 
     def _learn(self, listing: Listing, numbers: Indices) -> None:
         """Find out the shapes of the encodings *numbers* that are still unknown."""
         tables, codes = listing.encodings.tables, listing.encodings.codes
         self._shapes += [-1] * (len(codes) - len(self._shapes))
+        self._families += [_named(None)] * (len(codes) - len(self._families))
         self._is_filler += [False] * (len(codes) - len(self._is_filler))
         # What names an address of the program is in no rule.
         is_plain = ~(tables.has_target | tables.has_reference)
@@ -112,11 +122,13 @@ class Scanner:
                 self._is_filler[number] = is_filler(decoded)
                 if not is_barrier(decoded) and self._index.usable(decoded):
                     self._shapes[number] = self._numbers.get(shape_of(decoded.instruction), 0)
+                    self._families[number] = _named(decoded.instruction)
 
     def _windows(self, listing: Listing, block: Indices, index: Indices) -> Iterator[list[Indices]]:
-        """By length, the windows whose shapes some pattern has: the indices of their first instructions, second ones, …"""
+        """By length, the windows whose outline some pattern has: the indices of their first instructions, second ones, …"""
         index = index[~np.array(self._is_filler, dtype=np.bool_)[listing.encoding[index]]]
         shapes = np.array(self._shapes, dtype=np.int64)[listing.encoding[index]]
+        families = np.array(self._families, dtype=np.uint8)[listing.encoding[index]]
         home = block[index]
         at, node = np.flatnonzero(shapes), np.zeros(int(np.count_nonzero(shapes)), dtype=np.int64)
         for length in range(self._index.longest if len(self._keys) else 0):
@@ -128,19 +140,31 @@ class Scanner:
             place = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
             is_known = self._keys[place] == key
             at, node = at[is_known], self._nodes[place[is_known]]
-            is_end = self._is_end[node]
-            yield [index[at[is_end] + k] for k in range(length + 1)]
+            named = families[at[:, None] + np.arange(length + 1)].reshape(len(at), N_NAMED * (length + 1))
+            fits = at[np.isin(_outlines(node, named), self._outlines)]
+            yield [index[fits + k] for k in range(length + 1)]
 
-    def _places(self, listing: Listing, block: Indices, index: Indices, live: Liveness) -> Iterator[tuple[int, tuple[str, str] | None]]:
-        """For each place where a rule matches, the block's number, and why none may be applied there, if so."""
-        for columns in self._windows(listing, block, index):
-            last = columns[-1]
-            encodings = [listing.encoding[column].tolist() for column in columns]
-            lanes, flags = live.registers[last].tolist(), live.flags[last].tolist()
-            for number, lane, flag, *numbers in zip(block[last].tolist(), lanes, flags, *encodings, strict=True):
-                options = self._options_of(listing, tuple(numbers))
-                if options:
-                    yield number, self._index.refusal(options, lane | flag << FLAG_SHIFT)
+    def _places(self, listing: Listing, block: Indices, columns: Sequence[Indices], live: Liveness) -> _Places:
+        """The windows of one length, their first instructions in the first of *columns*, and so on, with what the rules say to them."""
+        n_encodings = len(listing.encodings.codes)
+        kind = np.zeros(len(columns[0]), dtype=np.int64)
+        for column in columns:
+            _, first, kind = np.unique(kind * n_encodings + listing.encoding[column], return_index=True, return_inverse=True)
+        encodings = zip(*(listing.encoding[column[first]].tolist() for column in columns), strict=True)
+        options = [self._options_of(listing, numbers) for numbers in encodings]
+        is_match = np.array([len(found) > 0 for found in options], dtype=np.bool_)[kind]
+        kind, last = kind[is_match], columns[-1][is_match]
+        lanes, flags = live.at(last)
+        choices = [[option for option in found if isinstance(option, Option)] for found in options]
+        may_apply, first_fails = np.zeros(len(last), dtype=np.bool_), np.zeros(len(last), dtype=np.bool_)
+        for k in range(max(map(len, choices), default=0)):
+            # Where there is no such option, nothing may be live, but rsp always is.
+            dead = [choice[k].dead if k < len(choice) else EVERYTHING for choice in choices]
+            in_registers = lanes & np.array([mask & ALL_REGISTERS for mask in dead], dtype=np.uint64)[kind] != 0
+            in_flags = flags & np.array([mask >> FLAG_SHIFT for mask in dead], dtype=np.uint8)[kind] != 0
+            may_apply |= ~(in_registers | in_flags)
+            first_fails = in_registers if k == 0 else first_fails
+        return _Places(block[last], kind, may_apply, first_fails, options)
 
     def _options_of(self, listing: Listing, numbers: tuple[int, ...]) -> Sequence[Option | Refusal]:
         found = self._options.get(numbers)
@@ -148,3 +172,14 @@ class Scanner:
             decoded = [next(decode(listing.encodings.codes[n])) for n in numbers]
             found = self._options[numbers] = self._index.options(decoded)
         return found
+
+
+def _named(instruction: Instruction | None) -> tuple[int, ...]:
+    """The families that *instruction* names, filled up or cut off; of those cut off, outlines tell less than they might."""
+    families = families_named(instruction) if instruction is not None else ()
+    return (*families, *[NO_FAMILY] * N_NAMED)[:N_NAMED]
+
+
+def _outlines(nodes: Indices, families: _Families) -> NDArray[np.uint64]:
+    """A hash of each sequence's outline: its node in the trie, and which of the *families* that it names are equal."""
+    return equalities(families) * np.uint64(0xC2B2AE3D27D4EB4F) + nodes.astype(np.uint64)

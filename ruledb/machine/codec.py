@@ -6,7 +6,7 @@ capstone is the second, independent decoder.
 """
 
 from ruledb.machine.codec_check import OtherDecoded, agrees, decode_other
-from ruledb.machine.codec_decode import Decoded, decode, encoding_of, split, without_constants
+from ruledb.machine.codec_decode import Decoded, Encoding, decode, encoding_of, lengths, split, without_constants
 from ruledb.machine.codec_effects import Effects, Flow
 from ruledb.machine.codec_encode import CodecError, UnknownMnemonic, encode, encode_at, normalise
 
@@ -14,6 +14,7 @@ __all__ = [
     "CodecError",
     "Decoded",
     "Effects",
+    "Encoding",
     "Flow",
     "OtherDecoded",
     "UnknownMnemonic",
@@ -23,6 +24,7 @@ __all__ = [
     "encode",
     "encode_at",
     "encoding_of",
+    "lengths",
     "normalise",
     "split",
     "without_constants",

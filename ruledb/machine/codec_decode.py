@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import NamedTuple
 
 import iced_x86 as iced
 
@@ -11,7 +12,7 @@ from ruledb.machine.codec_operands import to_instruction
 from ruledb.machine.constant import signed
 from ruledb.machine.instruction import Instruction
 
-__all__ = ["Decoded", "decode", "encoding_of", "split", "without_constants"]
+__all__ = ["Decoded", "Encoding", "decode", "encoding_of", "lengths", "split", "without_constants"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,11 @@ def decode(code: bytes, address: int = 0) -> Iterator[Decoded]:
         start = end
 
 
+def lengths(code: bytes) -> bytes:
+    """The number of bytes of each instruction of *code*, as `decode` cuts them; one byte for each."""
+    return bytes(map(len, iced.Decoder(64, code)))
+
+
 def split(code: bytes) -> list[bytes]:
     """The bytes of each instruction of *code*, as `decode` cuts them."""
     pieces: list[bytes] = []
@@ -143,19 +149,33 @@ def without_constants(code: bytes) -> bytes:
     return bytes(bare)
 
 
-def encoding_of(code: bytes) -> tuple[Effects, int | None, int | None]:
+class Encoding(NamedTuple):
     """
-    The effects of the instruction *code*, and how far from its own address, modulo 2**64, its target and the address of its
-    rip-relative operand are. Equal effects are one object.
+    What the bytes of an instruction mean wherever they stand. *target* and the address of a rip-relative operand,
+    *reference*, are relative to the instruction's own address, modulo 2**64. Equal *effects* are one object. *distance*: first
+    byte and number of bytes of the field that holds the distance from the instruction's end to either; (0, 0): there is none.
     """
+
+    effects: Effects
+    target: int | None
+    reference: int | None
+    distance: tuple[int, int]
+
+
+def encoding_of(code: bytes) -> Encoding:
+    """What the instruction *code* means wherever it stands."""
     decoder = iced.Decoder(64, code)
     raw = decoder.decode()
     effects = _shared_effects(code, decoder, raw)
-    target = raw.near_branch_target if effects.flow in _TARGETS else None
+    if effects.flow in _TARGETS:
+        offsets = decoder.get_constant_offsets(raw)
+        return Encoding(effects, raw.near_branch_target, None, (offsets.immediate_offset, offsets.immediate_size))
     if not raw.is_ip_rel_memory_operand:
-        return effects, target, None
-    is_short = raw.memory_base == iced.Register.EIP
-    return effects, target, signed(raw.ip_rel_memory_address, 32 if is_short else 64) & _WORD
+        return Encoding(effects, None, None, (0, 0))
+    is_short = raw.memory_base == iced.Register.EIP  # such an address wraps around at 32 bits, so it is no plain distance
+    reference = signed(raw.ip_rel_memory_address, 32 if is_short else 64) & _WORD
+    offsets = decoder.get_constant_offsets(raw)
+    return Encoding(effects, None, reference, (0, 0) if is_short else (offsets.displacement_offset, offsets.displacement_size))
 
 
 _WORD = (1 << 64) - 1
@@ -168,20 +188,36 @@ def _effects(code: bytes) -> Effects:
     return _shared_effects(code, decoder, decoder.decode())
 
 
+_PLAIN_IMMEDIATES = frozenset(
+    getattr(iced.Mnemonic, name) for name in ("ADD", "OR", "ADC", "SBB", "AND", "SUB", "XOR", "CMP", "TEST", "MOV", "PUSH", "IMUL")
+)
+"""Mnemonics whose effects are the same for all immediates. A shift's depend on whether its count is zero."""
+
+
 def _shared_effects(code: bytes, decoder: iced.Decoder, raw: iced.Instruction) -> Effects:
-    """The effects of *raw*. Displacements and branch distances do not matter to them: those share one object."""
+    """The effects of *raw*. Displacements, branch distances and most immediates do not matter to them: those share one object."""
     if raw.code == iced.Code.INVALID:
         return _INVALID
     offsets = decoder.get_constant_offsets(raw)
+    bare = bytearray(code)
     start, size = offsets.displacement_offset, offsets.displacement_size
-    if size == 0 and raw.near_branch_target:
+    bare[start : start + size] = bytes(size)
+    if raw.near_branch_target or raw.mnemonic in _PLAIN_IMMEDIATES:
         start, size = offsets.immediate_offset, offsets.immediate_size
-    return _form_effects(code[:start] + bytes(size) + code[start + size :])
+        bare[start : start + size] = bytes(size)
+    return _form_effects(bytes(bare))
 
 
 @lru_cache(maxsize=1 << 16)
 def _form_effects(code: bytes) -> Effects:
-    return effects_of(iced.Decoder(64, code).decode())
+    effects = effects_of(iced.Decoder(64, code).decode())
+    return _one_of(effects)
+
+
+@cache
+def _one_of(effects: Effects) -> Effects:
+    """One object for all equal *effects*, since forms by far outnumber them."""
+    return effects
 
 
 _INVALID = effects_of(iced.Decoder(64, b"\x06").decode())

@@ -13,7 +13,7 @@ import stat
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -243,6 +243,14 @@ class Image:
                 start = address - segment.address + segment.offset
                 return self.data[start : min(start + max(n_bytes, 0), segment.offset + segment.file_size)]
         return b""
+
+    def patched(self, data: bytes) -> "Image":
+        """The image with *data*, which differs in the code of functions only: what is known from elsewhere stays known."""
+        image = replace(self, data=data)
+        given = {field.name for field in fields(self)}
+        # There `cached_property` keeps what it has found.
+        image.__dict__.update({name: value for name, value in self.__dict__.items() if name not in given})
+        return image
 
     @cached_property
     def executable_ranges(self) -> tuple[tuple[int, int], ...]:

@@ -15,6 +15,7 @@ from ruledb.machine.elf import Image
 from ruledb.machine.functions import Function
 from ruledb.machine.listing import FLOWS, Addresses, Indices, Listing, Marks, find
 from ruledb.machine.lsda import CallSite, call_sites
+from ruledb.machine.words import bytes_at, words_at
 
 __all__ = ["ENDBR64", "Entries", "Ranges", "find_entries"]
 
@@ -100,12 +101,20 @@ def _sites(image: Image, found: Sequence[Function], listing: Listing) -> tuple[l
     return sites, strange
 
 
+_STUB = 7
+"""Bytes within which a linkage stub's jump starts."""
+
+
 def _externals(image: Image, targets: Addresses) -> Iterator[tuple[int, str]]:
     """Linkage stubs among *targets*: `jmp [slot]`, perhaps behind `endbr64`."""
-    for target in targets.tolist() if image.slots else ():
+    if not image.slots:
+        return
+    starts = bytes_at(image, targets, _STUB)
+    is_jump = np.zeros(len(targets), dtype=np.bool_)
+    for at in range(_STUB - 1):
+        is_jump |= (starts[:, at] == 0xFF) & (starts[:, at + 1] == 0x25)
+    for target in targets[is_jump].tolist():
         stub = image.read(target, 16)
-        if b"\xff\x25" not in stub[:7]:
-            continue
         first = next((d for d in decode(stub, target) if d.code != ENDBR64), None)
         if first is not None and first.flow is Flow.INDIRECT_JUMP and first.reference in image.slots:
             yield target, image.slots[first.reference]
@@ -148,7 +157,6 @@ def _immediates(image: Image, listing: Listing) -> Addresses:
 _LONGEST_TABLE = 4 * 4096
 """Bytes of a table of jumps: more cases than any compiler puts into one."""
 _FIRST_LOOK = 4 * 32
-_WORD = (1 << 64) - 1
 
 
 def _table_targets(image: Image, listing: Listing) -> Addresses:
@@ -162,8 +170,7 @@ def _table_targets(image: Image, listing: Listing) -> Addresses:
     found = [np.empty(0, dtype=np.uint64)]
     bases = np.unique(listing.reference[is_base])
     # Most of what a `lea` points at is no table: not even its first word leads anywhere.
-    words = [int.from_bytes(image.read(base, 4), "little", signed=True) & _WORD for base in bases.tolist()]
-    is_table = find(listing.address, bases + np.array(words, dtype=np.uint64))[1]
+    is_table = find(listing.address, bases + words_at(image, bases).astype(np.uint64))[1]
     for table in bases[is_table].tolist():
         targets = _relative_targets(image, listing, table, _FIRST_LOOK)
         is_longer = 4 * len(targets) == _FIRST_LOOK

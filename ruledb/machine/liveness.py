@@ -58,6 +58,10 @@ class Liveness:
     entry_registers: Masks
     entry_flags: NDArray[np.uint8]
 
+    def at(self, index: Indices) -> tuple[Masks, NDArray[np.uint8]]:
+        """The register lanes and the flags that may be read behind the instructions of these indices."""
+        return self.registers[index], self.flags[index]
+
     def mask(self, index: int) -> int:
         """What may be read behind the instruction of this index."""
         return int(self.registers[index]) | int(self.flags[index]) << FLAG_SHIFT

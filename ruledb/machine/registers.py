@@ -10,6 +10,7 @@ canonical registers r0..r7 of canonical forms.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 __all__ = [
     "ACCESSES",
@@ -159,6 +160,7 @@ def register_named(name: str) -> Register | None:
     return _BY_NAME.get(name)
 
 
+@lru_cache(maxsize=1 << 14)
 def mask_text(mask: int) -> str:
     """Text of a location mask: register names, odd lanes as ``rax[63:32]``, then flags and effects; ``-`` when empty."""
     parts: list[str] = []

@@ -87,7 +87,13 @@ def runs(block: Block, usable: Callable[[Decoded], bool] | None = None) -> tuple
     return tuple(tuple(piece) for whole in found for is_kept, piece in groupby(whole, keep.__contains__) if not is_kept)
 
 
-def windows(block: Block, live_after: Sequence[int], longest: int, usable: Callable[[Decoded], bool] | None = None) -> Iterator[Window]:
+def windows(
+    block: Block,
+    live_after: Sequence[int],
+    longest: int,
+    usable: Callable[[Decoded], bool] | None = None,
+    wanted: Callable[[Sequence[Decoded]], object] | None = None,
+) -> Iterator[Window]:
     """
     All windows of 1 to *longest* instructions of *block*, by first instruction, then by length.
 
@@ -96,12 +102,14 @@ def windows(block: Block, live_after: Sequence[int], longest: int, usable: Calla
         live_after: For each instruction of the block, what may be read behind it.
         longest: The most instructions of a window.
         usable: Declines instructions that the caller has no use for.
+        wanted: Declines whole sequences of instructions.
 
     """
     instructions = block.instructions
     for run in runs(block, usable):
-        for i, first in enumerate(run):
-            for n in range(1, min(longest, len(run) - i) + 1):
-                positions = run[i : i + n]
-                decoded = tuple(instructions[p] for p in positions)
-                yield Window(instructions[first].address, decoded[-1].end, positions, decoded, live_after[positions[-1]])
+        decoded = tuple(instructions[p] for p in run)
+        for i, first in enumerate(decoded):
+            for end in range(i + 1, min(i + longest, len(run)) + 1):
+                piece = decoded[i:end]
+                if wanted is None or wanted(piece):
+                    yield Window(first.address, piece[-1].end, run[i:end], piece, live_after[run[end - 1]])

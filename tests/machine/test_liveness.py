@@ -7,7 +7,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from ruledb.machine import listing, liveness
+from ruledb.machine import encodings, liveness
 from ruledb.machine.blocks import read_program
 from ruledb.machine.elf import load
 from ruledb.machine.liveness import CALL_READS, EVERYTHING, RETURN_READS, live_out
@@ -112,13 +112,13 @@ def test_shift_by_cl_leaves_flags(tmp_path):
 
 def with_effects(monkeypatch, change):
     """Let every decoded instruction have the effects that *change* makes of its own."""
-    original = listing.encoding_of
+    original = encodings.encoding_of
 
     def changed(code):
-        effects, *places = original(code)
-        return change(effects), *places
+        encoding = original(code)
+        return encoding._replace(effects=change(encoding.effects))
 
-    monkeypatch.setattr(listing, "encoding_of", changed)
+    monkeypatch.setattr(encodings, "encoding_of", changed)
 
 
 def test_taking_writes_for_kills_is_caught(tmp_path, monkeypatch):

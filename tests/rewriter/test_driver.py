@@ -7,13 +7,13 @@ from random import Random
 import pytest
 from sample_rules import CLEAR, RULES, rule
 
-from rewriter import driver, patcher
+from rewriter import driver, matcher, patcher
 from rewriter.driver import Options, OptionsError, rewrite
-from rewriter.matcher import RuleIndex
 from rewriter.patcher import Edit, apply
 from ruledb.machine.codec import agrees, decode
 from ruledb.machine.elf import ElfError, load
 from ruledb.machine.functions import function_at, functions
+from ruledb.machine.registers import ALL_FLAGS, ALL_REGISTERS
 
 
 @pytest.fixture(scope="module")
@@ -173,14 +173,9 @@ def test_live_locations_are_respected(planted, run, tmp_path):
 @pytest.mark.parametrize("mutation", ["flags", "registers"])
 def test_the_check_of_liveness_can_fail(planted, run, tmp_path, monkeypatch, mutation):
     """Without looking at the flags, or at the registers, the planted program is broken: the test above has teeth."""
-    respected = {"flags": "live register", "registers": "live flags"}[mutation]
-    whole = RuleIndex._live
-
-    def careless(live):
-        problem = whole(live)
-        return problem if problem == respected else None
-
-    monkeypatch.setattr(RuleIndex, "_live", staticmethod(careless))
+    respected = {"flags": ALL_REGISTERS, "registers": ALL_FLAGS}[mutation]
+    whole = matcher.hardware_mask
+    monkeypatch.setattr(matcher, "hardware_mask", lambda mask, families: whole(mask, families) & respected)
     path = tmp_path / "p"
     path.write_bytes(rewrite(planted.read_bytes(), RULES).data)
     path.chmod(0o755)

@@ -4,11 +4,9 @@ import pytest
 from sample_rules import RULES
 
 from rewriter.matcher import Candidate, RuleIndex
-from rewriter.scan import Scanner, shape_of
+from rewriter.scan import Scanner
 from ruledb.machine.blocks import read_program
-from ruledb.machine.canonical import canonicalise
 from ruledb.machine.elf import load
-from ruledb.machine.instruction import parse_sequence
 from ruledb.machine.keep import kept
 from ruledb.machine.liveness import live_out
 from ruledb.machine.window import windows
@@ -30,14 +28,6 @@ def test_the_scan_misses_no_candidate(corpus, name):
             assert not kept(block)
     assert list(found.blocks) == expected
     assert found.blocks
-
-
-@pytest.mark.parametrize("text", ["mov eax, 5", "shl rdx, cl", "add ecx, 1", "lea rax, [rcx+rdx*4+8]", "cmp r8b, -1", "movzx eax, ch"])
-@pytest.mark.parametrize("literal", [False, True])
-def test_canonical_forms_keep_the_shape(text, literal):
-    """An instruction has the shape of both its canonical forms."""
-    instructions = parse_sequence(text)
-    assert shape_of(instructions[0]) == shape_of(canonicalise(instructions, literal=literal).instructions[0])
 
 
 def test_without_rules_nothing_is_found(corpus):

@@ -1,0 +1,61 @@
+"""
+What of a sequence its canonical forms share, symbolic and literal: a cheap test of whether some pattern can match at all.
+
+It is the shape of each instruction (mnemonic and kinds of operands, whatever the registers are) and which registers are
+the same, since canonical names are given to one family each.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruledb.machine.canonical import LITERALS
+from ruledb.machine.instruction import Imm, Instruction, Mem, Operand, registers_of
+from ruledb.machine.registers import Register
+
+__all__ = ["NO_FAMILY", "N_NAMED", "Shape", "equalities", "families_named", "outline", "shape_of"]
+
+Shape = tuple[object, ...]
+
+
+def outline(instructions: Sequence[Instruction]) -> tuple[object, ...]:
+    """The outline of *instructions*."""
+    families = [family for instruction in instructions for family in families_named(instruction)]
+    return (*map(shape_of, instructions), *map(families.index, families))
+
+
+def shape_of(instruction: Instruction) -> Shape:
+    """What of *instruction* its canonical forms share by itself: all but registers and most constants."""
+    return (instruction.mnemonic, *map(_operand_shape, instruction.operands))
+
+
+def _operand_shape(operand: Operand) -> object:
+    match operand:
+        case Register(width=width, high=high):
+            return width, high
+        case Imm(value):
+            return "imm", value if value in LITERALS else None
+        case Mem(base, index, scale, displacement, width, rip, segment):
+            known = displacement if displacement in LITERALS else None
+            return base is not None, index is not None, scale, known, width, rip, segment
+        case _:
+            return operand
+
+
+N_NAMED, NO_FAMILY = 4, 0xFF
+"""Registers of an instruction that arrays tell apart, and what stands for none."""
+
+
+def families_named(instruction: Instruction) -> tuple[int, ...]:
+    """The families of the registers that *instruction* names, in text order."""
+    return tuple(register.family for operand in instruction.operands for register in registers_of(operand))
+
+
+def equalities(families: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Per row of *families*, a hash of which of its elements are equal."""
+    found = np.zeros(len(families), dtype=np.uint64)
+    for column in range(1, families.shape[1]):
+        first = np.argmax(families[:, : column + 1] == families[:, column, None], axis=1)
+        found = found * np.uint64(0x9E3779B97F4A7C15) + first.astype(np.uint64)
+    return found

@@ -1,0 +1,42 @@
+"""Outlines pass over no pattern that matches."""
+
+import numpy as np
+import pytest
+
+from rewriter.outline import equalities, outline, shape_of
+from ruledb.machine.canonical import canonicalise
+from ruledb.machine.instruction import parse_sequence
+
+TEXTS = (
+    "mov eax, 5",
+    "shl rdx, cl",
+    "add ecx, 1",
+    "lea rax, [rcx+rdx*4+8]",
+    "cmp r8b, -1",
+    "movzx eax, ch",
+    "mov eax, ecx; shl eax, cl; add ecx, eax",
+    "mul rdx; lea rsp, [rsp+rax]; mov rdx, rbx",
+)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("literal", [False, True])
+def test_canonical_forms_keep_the_outline(text, literal):
+    """A sequence has the outline of both its canonical forms, and its instructions their shapes."""
+    instructions = parse_sequence(text)
+    canonical = canonicalise(instructions, literal=literal).instructions
+    assert outline(instructions) == outline(canonical)
+    assert list(map(shape_of, instructions)) == list(map(shape_of, canonical))
+
+
+def test_outlines_tell_registers_apart():
+    """Which registers are equal is part of an outline."""
+    assert outline(parse_sequence("mov eax, ecx; mov edx, eax")) != outline(parse_sequence("mov eax, ecx; mov edx, ecx"))
+
+
+def test_equalities_are_those_of_the_plain_definition():
+    """Rows have one hash exactly if the first places of their elements are the same."""
+    rows = np.random.default_rng(1).integers(0, 3, (500, 5), dtype=np.uint8)
+    plain = [tuple(map(row.index, row)) for row in rows.tolist()]
+    hashes = equalities(rows).tolist()
+    assert len(set(plain)) == len(set(hashes)) == len(set(zip(plain, hashes, strict=True)))
