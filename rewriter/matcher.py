@@ -17,11 +17,12 @@ from ruledb.machine.canonical import Canonical, bind, canonicalise, families_in
 from ruledb.machine.codec import CodecError, Decoded, agrees, decode, encode, normalise
 from ruledb.machine.constant import signed
 from ruledb.machine.instruction import Instruction, Label, Mem, symbols_of
+from ruledb.machine.policy import read_conditions
 from ruledb.machine.registers import ALL_FLAGS, ALL_REGISTERS, N_LANES, RBP, RBX, RSP, VIRTUAL, Register, families_of, family_mask
 from ruledb.machine.rule import Rule
 from ruledb.machine.window import Window, is_barrier
 
-__all__ = ["COSTS", "LIVE_FLAGS", "LIVE_REGISTER", "MARCHES", "Candidate", "Option", "Refusal", "RuleIndex", "hardware_mask"]
+__all__ = ["COSTS", "LIVE_FLAGS", "LIVE_REGISTER", "MARCHES", "UNFRAMED", "Candidate", "Option", "Refusal", "RuleIndex", "hardware_mask"]
 
 MARCHES = ("x86-64", "x86-64-v2", "x86-64-v3")
 """Instruction-set levels, each including those before."""
@@ -29,8 +30,11 @@ MARCHES = ("x86-64", "x86-64-v2", "x86-64-v3")
 LIVE_REGISTER, LIVE_FLAGS = "live register", "live flags"
 """Why an option may not be taken at a place: what it changes may be read behind."""
 
-_POLICIES = frozenset({"none", "strict"})
-"""Memory policies that ask nothing of the place: no memory, or the accesses of the pattern, as they are."""
+UNFRAMED = "no frame base"
+"""Why a rule about slots of the stack may not be applied: what addresses them need not be an address of the stack."""
+
+_POLICIES = frozenset({"none", "strict", "stack"})
+"""Memory policies that can be discharged: no memory; the accesses of the pattern, as they are; slots of the stack."""
 
 
 def _size(instructions: Sequence[Instruction], n_bytes: int) -> tuple[int, ...]:
@@ -63,6 +67,7 @@ class Option:
         saved: By the index's cost model.
         bytes_saved: Filler does not count.
         cycles_saved: On the dependency chain of the window.
+        wants_frame: Whether rbp must hold an address of the stack before the window.
 
     """
 
@@ -74,6 +79,7 @@ class Option:
     saved: tuple[int, ...]
     bytes_saved: int
     cycles_saved: int
+    wants_frame: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,18 +131,22 @@ class RuleIndex:
         """The patterns of the rules, canonical."""
         return self._by_pattern.keys()
 
-    def match(self, window: Window) -> Candidate | Refusal | None:
-        """The best option for *window*; the reason of the best of those refused, if all are; None where no rule matches."""
-        found = self._select(self.options(window.decoded), window.live_out)
+    def match(self, window: Window, *, is_framed: bool = False) -> Candidate | Refusal | None:
+        """
+        The best option for *window*; the reason of the best of those refused, if all are; None where no rule matches.
+
+        *is_framed*: rbp holds an address of the stack before the window (`ruledb.machine.frame`).
+        """
+        found = self._select(self.options(window.decoded), window.live_out, is_framed=is_framed)
         return Candidate(window, found) if isinstance(found, Option) else found
 
     @classmethod
-    def _select(cls, options: Sequence[Option | Refusal], live_out: int) -> Option | Refusal | None:
+    def _select(cls, options: Sequence[Option | Refusal], live_out: int, *, is_framed: bool) -> Option | Refusal | None:
         refusal: Refusal | None = None
         for option in options:
             if isinstance(option, Refusal):
                 return refusal or option  # options come before refusals
-            problem = cls._live(option.dead & live_out)
+            problem = UNFRAMED if option.wants_frame and not is_framed else cls._live(option.dead & live_out)
             if problem is None:
                 return option
             refusal = refusal or Refusal(problem, option.digest)
@@ -201,6 +211,9 @@ class RuleIndex:
             return Refusal("scratch", rule.digest)
         if _may_frame(decoded):
             return Refusal("cfi", rule.digest)
+        bases = {families[b - VIRTUAL] if b >= VIRTUAL else b for b in read_conditions(rule.policy, rule.assumes).bases}
+        if not bases <= {RBP}:
+            return Refusal(UNFRAMED, rule.digest)
         return Option(
             rule.digest,
             before,
@@ -210,6 +223,7 @@ class RuleIndex:
             tuple(a - b for a, b in zip(old, new, strict=True)),
             n_bytes - len(code),
             time_of(before, n_bytes)[1] - time_of(after, len(code))[1],
+            wants_frame=bool(bases),
         )
 
 
@@ -254,13 +268,14 @@ def _is_supported(rule: Rule) -> bool:
     Whether nothing in *rule* is unknown here. Its replacement may only touch what its pattern touches: another register
     could be one that a canonical name stands for.
     """
-    conditions = (rule.assumes, rule.guards, rule.facts, rule.positions, rule.branch)
+    conditions = (rule.guards, rule.facts, rule.positions, rule.branch)
     sides = (*rule.pattern, *rule.replacement)
     places = [o for i in sides for o in i.operands if isinstance(o, Label) or (isinstance(o, Mem) and o.rip)]
     in_memory = any(isinstance(o, Mem) and i.mnemonic != "lea" for i in sides for o in i.operands)
     return (
         rule.policy in _POLICIES
         and in_memory == (rule.policy != "none")
+        and _only_bases(rule)
         and rule.march in MARCHES
         and not any(conditions)
         and not places
@@ -268,3 +283,13 @@ def _is_supported(rule: Rule) -> bool:
         and families_in(rule.replacement) <= families_in(rule.pattern)
         and symbols_of(rule.replacement) <= symbols_of(rule.pattern)
     )
+
+
+def _only_bases(rule: Rule) -> bool:
+    """Whether all that *rule* assumes is that registers of its pattern address the stack."""
+    try:
+        assumed = read_conditions(rule.policy, rule.assumes)
+    except ValueError:
+        return False
+    known = all(text.startswith("stack(") for text in rule.assumes) and assumed.bases <= families_in(rule.pattern)
+    return known and (rule.policy == "stack" or not rule.assumes)

@@ -70,9 +70,10 @@ class Program:
 
     *cuts* are the blocks of *listing*. *opaque*: start of a function → why it may not be touched. *unreadable*: those whose
     instructions are not even certain; they have no blocks. *externals*: address of a linkage stub → the function's name.
-    *entered_by_call*: functions with a call to somewhere behind their start. *called_from_outside*: targets of calls in code
-    that belongs to no readable function. *may_raise* marks the instructions, other than calls, whose faults a runtime may turn
-    into exceptions that this very function handles: they access memory or divide where a landing pad is in charge.
+    *taken*: addresses of code that something but jumps and calls leads to. *entered_by_call*: functions with a call to somewhere
+    behind their start. *called_from_outside*: targets of calls in code that belongs to no readable function. *may_raise* marks
+    the instructions, other than calls, whose faults a runtime may turn into exceptions that this very function handles: they
+    access memory or divide where a landing pad is in charge.
     """
 
     image: Image
@@ -82,6 +83,7 @@ class Program:
     opaque: Mapping[int, str]
     unreadable: frozenset[int]
     externals: Mapping[int, str]
+    taken: Addresses
     entered_by_call: frozenset[int]
     called_from_outside: frozenset[int]
     may_raise: Marks
@@ -188,6 +190,7 @@ def read_program(image: Image, encodings: Encodings | None = None, found: Sequen
         _spread({found[i].start: reason for i, reason in reasons.items()}, clusters),
         frozenset(found[i].start for i in entries.unreadable),
         entries.externals,
+        entries.taken,
         entered_by_call=frozenset(ranges.starts[callees[behind]].tolist()),
         called_from_outside=frozenset(listing.target[is_call & ~is_readable[home]].tolist()),
         may_raise=_may_raise(listing, entries.sites),

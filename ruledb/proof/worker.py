@@ -23,6 +23,7 @@ from ruledb.proof.weakest import prove_weakest
 from ruledb.search.agreement import agreeing
 from ruledb.search.evaluate import Evaluator
 from ruledb.search.kernels import KernelLibrary
+from ruledb.semantics.forms import features
 
 __all__ = ["Goal", "Outcome", "Verdict", "Work", "Worker"]
 
@@ -194,7 +195,7 @@ class _WindowProof:
                 if seen.differing or not seen.runs:
                     reason = "the emulator contradicts the proof" if seen.differing else "no constants to replay it with"
                     return Verdict(text, goal.live, 0, "unknown", reason, opinions, ms)
-                policy = conditions.policy if self.in_memory else "none"
+                policy = conditions.policy if any("memory" in features(i) for i in self.pattern) else "none"
                 return Verdict(text, goal.live, preserves, "proved", "", opinions, ms, None, policy, conditions.assumes)
             case Refuted(example, reason, ms):
                 kept = None
