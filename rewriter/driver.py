@@ -5,8 +5,8 @@ Within a pass, each block is rewritten until it settles, under what was live beh
 a rewrite keeps what the rest of the program computes from any state, so whatever could not be told from behind a block
 before cannot be told after. The next pass finds out anew what is read, which may be less.
 
-Every rewrite lowers the cost of its block, and costs are whole numbers, so this ends; and since the last pass found nothing
-in the very bytes that are returned, rewriting those again changes nothing.
+Every rewrite lowers the cost of its block, and costs are whole numbers, so this ends; and since the last pass left nothing
+to find in the very bytes that are returned, rewriting those again changes nothing.
 """
 
 import re
@@ -27,6 +27,7 @@ from ruledb.machine.codec import Flow
 from ruledb.machine.elf import ElfError, Image, parse
 from ruledb.machine.instruction import sequence_text
 from ruledb.machine.keep import SSC_MARK, VALGRIND_PREAMBLE, has_marker, kept
+from ruledb.machine.likeness import looks_alike
 from ruledb.machine.listing import Encodings, Marks
 from ruledb.machine.liveness import Liveness, before, live_out
 from ruledb.machine.registers import mask_text
@@ -96,7 +97,7 @@ class Result:
         rewrites: In the order in which they were made.
         refused: Number of places where a rule matched but was not applied in the end, by reason.
         refused_rules: The same by the rule's digest, then by reason; of those that are a rule's own.
-        passes: Passes over the binary; the last one found nothing.
+        passes: Passes over the binary; the last one left nothing to find.
         seconds: Time by stage.
 
     """
@@ -119,11 +120,12 @@ _Reason = tuple[str, str]
 
 @dataclass
 class _Settled:
-    """What became of a block, or of all."""
+    """What became of a block, or of all. *changes*: the blocks with edits, before and after."""
 
     edits: list[Edit] = field(default_factory=list)
     taken: list[Candidate] = field(default_factory=list)
     refused: Counter[_Reason] = field(default_factory=Counter)
+    changes: list[tuple[Block, Block]] = field(default_factory=list)
 
 
 _Known = dict[int, tuple[tuple[int, ...], Counter[_Reason]]]
@@ -172,7 +174,8 @@ def rewrite(data: bytes, rules: Iterable[Rule], options: Options | None = None, 
             first, opaque = program, program.opaque_counts() + Counter(closed.values())
         taken.extend(settled.taken)
         refused = settled.refused
-        is_settled = not settled.edits
+        # Where no other block can tell a difference, another pass would find what this one has left.
+        is_settled = all(looks_alike(old, new) for old, new in settled.changes)
         passes += 1
     assert first is not None
     refused += Counter({("unsupported rule", ""): index.n_unsupported})
@@ -277,12 +280,13 @@ def _pass(program: Program, found: Found, live: Liveness, index: RuleIndex, skip
         total.edits += settled.edits
         total.taken += settled.taken
         total.refused += settled.refused
+        total.changes += settled.changes
     return total
 
 
 def _settle(block: Block, ends: tuple[int, int], index: RuleIndex, skip: Sequence[tuple[int, int]]) -> _Settled:
     """Rewrite *block* until no rule lowers its cost. *ends*: what is live behind its last instruction, and before it."""
-    settled = _Settled()
+    settled, original = _Settled(), block
     cost = _cost(block, index)
     while True:
         candidates, refused = _candidates(block, ends, index, skip)
@@ -291,13 +295,14 @@ def _settle(block: Block, ends: tuple[int, int], index: RuleIndex, skip: Sequenc
                 (new, edits, chosen, lower)
                 for chosen in _choices(candidates)
                 for new, edits in [patch(block, chosen, settled.edits)]
-                if (lower := _cost(new, index)) < cost
+                if (lower := _cost(new, index)) < cost or index.is_additive
             ),
             None,
         )
         if made is None:
             kept_back = [("keep", "") for i in kept(block) if index.usable(block.instructions[i])]
             settled.refused = Counter([*refused, *kept_back, *(("not cheaper", c.option.digest) for c in candidates)])
+            settled.changes = [(original, block)] if settled.edits else []
             return settled
         block, edits, chosen, cost = made
         settled.edits += edits
@@ -310,7 +315,7 @@ def _candidates(
     """The candidates of *block*, and why others are none."""
     candidates: list[Candidate] = []
     refused: list[_Reason] = []
-    for window in windows(block, _live_after(block, ends), index.longest, index.usable, index.options):
+    for window in windows(block, _live_after(block, ends), index.longest, index.fits, index.options):
         match index.match(window):
             case Refusal(reason, digest):
                 refused.append((reason, digest))
@@ -341,6 +346,9 @@ def _choices(candidates: Sequence[Candidate]) -> Iterator[tuple[Candidate, ...]]
 
 
 def _cost(block: Block, index: RuleIndex) -> tuple[int, ...]:
+    """What *block* costs, filler not counted; nothing, where that need not be known."""
+    if index.is_additive:
+        return ()
     work = [d for d in block.instructions if not is_filler(d)]
     return index.cost([d.instruction for d in work], sum(d.length for d in work))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import iced_x86 as iced
@@ -214,7 +214,7 @@ def _form_effects(code: bytes) -> Effects:
     return _one_of(effects)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _one_of(effects: Effects) -> Effects:
     """One object for all equal *effects*, since forms by far outnumber them."""
     return effects
