@@ -25,6 +25,7 @@ from rewriter.selector import choose
 from ruledb.machine.blocks import Block, Program, read_program
 from ruledb.machine.codec import Flow
 from ruledb.machine.elf import ElfError, Image, parse
+from ruledb.machine.functions import Function
 from ruledb.machine.instruction import sequence_text
 from ruledb.machine.keep import SSC_MARK, VALGRIND_PREAMBLE, has_marker, kept
 from ruledb.machine.likeness import looks_alike
@@ -118,14 +119,23 @@ _Reason = tuple[str, str]
 """Why a place was refused, and the digest of the rule ("": no rule's own)."""
 
 
+@dataclass(frozen=True)
+class _Survey:
+    """What the first reading tells."""
+
+    functions: tuple[Function, ...]
+    n_instructions: int
+    opaque: Counter[str]
+
+
 @dataclass
 class _Settled:
-    """What became of a block, or of all. *changes*: the blocks with edits, before and after."""
+    """What became of a block, or of all. Where it *is_hidden*, no other block can tell a difference."""
 
     edits: list[Edit] = field(default_factory=list)
     taken: list[Candidate] = field(default_factory=list)
     refused: Counter[_Reason] = field(default_factory=Counter)
-    changes: list[tuple[Block, Block]] = field(default_factory=list)
+    is_hidden: bool = True
 
 
 _Known = dict[int, tuple[tuple[int, ...], Counter[_Reason]]]
@@ -149,9 +159,8 @@ def rewrite(data: bytes, rules: Iterable[Rule], options: Options | None = None, 
     image = parse(data, name)
     if image.kind == "relocatable":
         raise ElfError(f"{name}: is an object file; expected a linked program or shared library: link it first")
-    first: Program | None = None
-    opaque: Counter[str] = Counter()
-    taken: list[Candidate] = []
+    survey: _Survey | None = None
+    rewrites: list[Rewrite] = []
     refused: Counter[_Reason] = Counter()
     known: _Known = {}
     encodings = Encodings()
@@ -160,7 +169,7 @@ def rewrite(data: bytes, rules: Iterable[Rule], options: Options | None = None, 
     while not is_settled and passes < _MOST_PASSES:
         with _timed(seconds, "read"):
             image = image.patched(data)
-            program = read_program(image, encodings, first.functions if first is not None else None)
+            program = read_program(image, encodings, survey.functions if survey is not None else None)
             closed = _closed(program)
         with _timed(seconds, "liveness"):
             live = live_out(program, options.abi)
@@ -170,27 +179,31 @@ def rewrite(data: bytes, rules: Iterable[Rule], options: Options | None = None, 
             settled = _pass(program, found, live, index, _ranges(image, options.skip), known)
         with _timed(seconds, "patch"):
             data = apply(image, settled.edits) if settled.edits else data
-        if first is None:
-            first, opaque = program, program.opaque_counts() + Counter(closed.values())
-        taken.extend(settled.taken)
+        survey = survey or _surveyed(program, closed)
+        rewrites += _records(settled.taken)
         refused = settled.refused
-        # Where no other block can tell a difference, another pass would find what this one has left.
-        is_settled = all(looks_alike(old, new) for old, new in settled.changes)
+        is_settled = settled.is_hidden  # another pass would find what this one has left
         passes += 1
-    assert first is not None
+        del program, live, found, settled  # the next reading needs the room
+    assert survey is not None
     refused += Counter({("unsupported rule", ""): index.n_unsupported})
     return Result(
         data,
-        sum(end - start for start, end in first.image.executable_ranges),
-        int((first.cuts.stop - first.cuts.first).sum()),
-        len(first.functions),
-        dict(sorted(opaque.items())),
-        _records(taken),
+        sum(end - start for start, end in image.executable_ranges),
+        survey.n_instructions,
+        len(survey.functions),
+        dict(sorted(survey.opaque.items())),
+        tuple(rewrites),
         _by_reason(refused),
         {digest: _by_reason(part) for digest, part in _by_rule(refused)},
         passes,
         seconds,
     )
+
+
+def _surveyed(program: Program, closed: Mapping[int, str]) -> _Survey:
+    opaque = program.opaque_counts() + Counter(closed.values())
+    return _Survey(program.functions, int((program.cuts.stop - program.cuts.first).sum()), opaque)
 
 
 def _by_reason(refused: Counter[_Reason]) -> dict[str, int]:
@@ -280,7 +293,7 @@ def _pass(program: Program, found: Found, live: Liveness, index: RuleIndex, skip
         total.edits += settled.edits
         total.taken += settled.taken
         total.refused += settled.refused
-        total.changes += settled.changes
+        total.is_hidden = total.is_hidden and settled.is_hidden
     return total
 
 
@@ -302,7 +315,7 @@ def _settle(block: Block, ends: tuple[int, int], index: RuleIndex, skip: Sequenc
         if made is None:
             kept_back = [("keep", "") for i in kept(block) if index.usable(block.instructions[i])]
             settled.refused = Counter([*refused, *kept_back, *(("not cheaper", c.option.digest) for c in candidates)])
-            settled.changes = [(original, block)] if settled.edits else []
+            settled.is_hidden = not settled.edits or looks_alike(original, block)
             return settled
         block, edits, chosen, cost = made
         settled.edits += edits
@@ -353,10 +366,10 @@ def _cost(block: Block, index: RuleIndex) -> tuple[int, ...]:
     return index.cost([d.instruction for d in work], sum(d.length for d in work))
 
 
-def _records(taken: Sequence[Candidate]) -> tuple[Rewrite, ...]:
+def _records(taken: Sequence[Candidate]) -> list[Rewrite]:
     options = {id(candidate.option): candidate.option for candidate in taken}
     texts = {key: (sequence_text(option.before), sequence_text(option.after)) for key, option in options.items()}
-    return tuple(_record(candidate, *texts[id(candidate.option)]) for candidate in taken)
+    return [_record(candidate, *texts[id(candidate.option)]) for candidate in taken]
 
 
 def _record(candidate: Candidate, before: str, after: str) -> Rewrite:
