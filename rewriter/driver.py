@@ -5,8 +5,8 @@ Within a pass, each block is rewritten until it settles, under what was live beh
 a rewrite keeps what the rest of the program computes from any state, so whatever could not be told from behind a block
 before cannot be told after. The next pass finds out anew what is read, which may be less.
 
-Every rewrite lowers the cost of its block, and costs are whole numbers, so this ends; and since the last pass found nothing
-in the very bytes that are returned, rewriting those again changes nothing.
+Every rewrite lowers the cost of its block, and costs are whole numbers, so this ends; and since the last pass left nothing
+to find in the very bytes that are returned, rewriting those again changes nothing.
 """
 
 import re
@@ -27,8 +27,10 @@ from ruledb.machine.blocks import Block, Program, read_program
 from ruledb.machine.codec import Flow
 from ruledb.machine.elf import ElfError, Image, parse
 from ruledb.machine.frame import framed, framed_in
+from ruledb.machine.functions import Function
 from ruledb.machine.instruction import sequence_text
 from ruledb.machine.keep import SSC_MARK, VALGRIND_PREAMBLE, has_marker, kept
+from ruledb.machine.likeness import looks_alike
 from ruledb.machine.listing import Encodings, Marks
 from ruledb.machine.liveness import Liveness, before, live_out
 from ruledb.machine.registers import mask_text
@@ -98,7 +100,7 @@ class Result:
         rewrites: In the order in which they were made.
         refused: Number of places where a rule matched but was not applied in the end, by reason.
         refused_rules: The same by the rule's digest, then by reason; of those that are a rule's own.
-        passes: Passes over the binary; the last one found nothing.
+        passes: Passes over the binary; the last one left nothing to find.
         seconds: Time by stage.
 
     """
@@ -119,13 +121,23 @@ _Reason = tuple[str, str]
 """Why a place was refused, and the digest of the rule ("": no rule's own)."""
 
 
+@dataclass(frozen=True)
+class _Survey:
+    """What the first reading tells."""
+
+    functions: tuple[Function, ...]
+    n_instructions: int
+    opaque: Counter[str]
+
+
 @dataclass
 class _Settled:
-    """What became of a block, or of all."""
+    """What became of a block, or of all. Where it *is_hidden*, no other block can tell a difference."""
 
     edits: list[Edit] = field(default_factory=list)
     taken: list[Candidate] = field(default_factory=list)
     refused: Counter[_Reason] = field(default_factory=Counter)
+    is_hidden: bool = True
 
 
 _Known = dict[int, tuple[tuple[int, ...], Counter[_Reason]]]
@@ -149,9 +161,8 @@ def rewrite(data: bytes, rules: Iterable[Rule], options: Options | None = None, 
     image = parse(data, name)
     if image.kind == "relocatable":
         raise ElfError(f"{name}: is an object file; expected a linked program or shared library: link it first")
-    first: Program | None = None
-    opaque: Counter[str] = Counter()
-    taken: list[Candidate] = []
+    survey: _Survey | None = None
+    rewrites: list[Rewrite] = []
     refused: Counter[_Reason] = Counter()
     known: _Known = {}
     encodings = Encodings()
@@ -160,7 +171,7 @@ def rewrite(data: bytes, rules: Iterable[Rule], options: Options | None = None, 
     while not is_settled and passes < _MOST_PASSES:
         with _timed(seconds, "read"):
             image = image.patched(data)
-            program = read_program(image, encodings, first.functions if first is not None else None)
+            program = read_program(image, encodings, survey.functions if survey is not None else None)
             closed = _closed(program)
         with _timed(seconds, "liveness"):
             live = live_out(program, options.abi)
@@ -172,26 +183,31 @@ def rewrite(data: bytes, rules: Iterable[Rule], options: Options | None = None, 
             settled = _pass(program, found, (live, frame), index, _ranges(image, options.skip), known)
         with _timed(seconds, "patch"):
             data = apply(image, settled.edits) if settled.edits else data
-        if first is None:
-            first, opaque = program, program.opaque_counts() + Counter(closed.values())
-        taken.extend(settled.taken)
+        survey = survey or _surveyed(program, closed)
+        rewrites += _records(settled.taken)
         refused = settled.refused
-        is_settled = not settled.edits
+        is_settled = settled.is_hidden  # another pass would find what this one has left
         passes += 1
-    assert first is not None
+        del program, live, found, settled  # the next reading needs the room
+    assert survey is not None
     refused += Counter({("unsupported rule", ""): index.n_unsupported})
     return Result(
         data,
-        sum(end - start for start, end in first.image.executable_ranges),
-        int((first.cuts.stop - first.cuts.first).sum()),
-        len(first.functions),
-        dict(sorted(opaque.items())),
-        _records(taken),
+        sum(end - start for start, end in image.executable_ranges),
+        survey.n_instructions,
+        len(survey.functions),
+        dict(sorted(survey.opaque.items())),
+        tuple(rewrites),
         _by_reason(refused),
         {digest: _by_reason(part) for digest, part in _by_rule(refused)},
         passes,
         seconds,
     )
+
+
+def _surveyed(program: Program, closed: Mapping[int, str]) -> _Survey:
+    opaque = program.opaque_counts() + Counter(closed.values())
+    return _Survey(program.functions, int((program.cuts.stop - program.cuts.first).sum()), opaque)
 
 
 def _by_reason(refused: Counter[_Reason]) -> dict[str, int]:
@@ -293,12 +309,13 @@ def _pass(
         total.edits += settled.edits
         total.taken += settled.taken
         total.refused += settled.refused
+        total.is_hidden = total.is_hidden and settled.is_hidden
     return total
 
 
 def _settle(block: Block, around: _Around, index: RuleIndex, skip: Sequence[tuple[int, int]]) -> _Settled:
     """Rewrite *block* until no rule lowers its cost."""
-    settled = _Settled()
+    settled, original = _Settled(), block
     cost = _cost(block, index)
     while True:
         candidates, refused = _candidates(block, around, index, skip)
@@ -307,13 +324,14 @@ def _settle(block: Block, around: _Around, index: RuleIndex, skip: Sequence[tupl
                 (new, edits, chosen, lower)
                 for chosen in _choices(candidates)
                 for new, edits in [patch(block, chosen, settled.edits)]
-                if (lower := _cost(new, index)) < cost
+                if (lower := _cost(new, index)) < cost or index.is_additive
             ),
             None,
         )
         if made is None:
             kept_back = [("keep", "") for i in kept(block) if index.usable(block.instructions[i])]
             settled.refused = Counter([*refused, *kept_back, *(("not cheaper", c.option.digest) for c in candidates)])
+            settled.is_hidden = not settled.edits or looks_alike(original, block)
             return settled
         block, edits, chosen, cost = made
         settled.edits += edits
@@ -325,7 +343,7 @@ def _candidates(block: Block, around: _Around, index: RuleIndex, skip: Sequence[
     candidates: list[Candidate] = []
     refused: list[_Reason] = []
     frame = framed_in(block, around.is_framed)
-    for window in windows(block, _live_after(block, around), index.longest, index.usable, index.options):
+    for window in windows(block, _live_after(block, around), index.longest, index.fits, index.options):
         match index.match(window, is_framed=frame[window.positions[0]]):
             case Refusal(reason, digest):
                 refused.append((reason, digest))
@@ -356,14 +374,17 @@ def _choices(candidates: Sequence[Candidate]) -> Iterator[tuple[Candidate, ...]]
 
 
 def _cost(block: Block, index: RuleIndex) -> tuple[int, ...]:
+    """What *block* costs, filler not counted; nothing, where that need not be known."""
+    if index.is_additive:
+        return ()
     work = [d for d in block.instructions if not is_filler(d)]
     return index.cost([d.instruction for d in work], sum(d.length for d in work))
 
 
-def _records(taken: Sequence[Candidate]) -> tuple[Rewrite, ...]:
+def _records(taken: Sequence[Candidate]) -> list[Rewrite]:
     options = {id(candidate.option): candidate.option for candidate in taken}
     texts = {key: (sequence_text(option.before), sequence_text(option.after)) for key, option in options.items()}
-    return tuple(_record(candidate, *texts[id(candidate.option)]) for candidate in taken)
+    return [_record(candidate, *texts[id(candidate.option)]) for candidate in taken]
 
 
 def _record(candidate: Candidate, before: str, after: str) -> Rewrite:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
-from rewriter.outline import outline
+from rewriter.outline import Part, Shape, outline_of, part_of, shape_of
 from ruledb.cost import time_of
 from ruledb.machine.canonical import Canonical, bind, canonicalise, families_in
 from ruledb.machine.codec import CodecError, Decoded, agrees, decode, encode, normalise
@@ -96,13 +96,16 @@ class RuleIndex:
 
     Attributes:
         cost: The cost model, one of `COSTS`.
+        is_additive: Whether what is saved in a window is saved in its block.
         longest: Instructions of the longest pattern.
+        patterns: The patterns of the rules, each as the parts of its outline; shapes are numbered from 1.
         n_unsupported: Rules with conditions that are not known here.
 
     """
 
     def __init__(self, rules: Iterable[Rule], cost: str = "size", march: str = "x86-64") -> None:
         self.cost = COSTS[cost]
+        self.is_additive = self.cost is _size
         levels = MARCHES[: MARCHES.index(march) + 1]
         given = list(rules)
         supported = [rule for rule in given if _is_supported(rule)]
@@ -111,10 +114,14 @@ class RuleIndex:
         for rule in supported:
             if rule.march in levels:
                 self._by_pattern.setdefault(rule.pattern, []).append(rule)
-        self._outlines = {outline(pattern) for pattern in self._by_pattern}
+        shapes = dict.fromkeys(shape_of(instruction) for pattern in self._by_pattern for instruction in pattern)
+        self._shapes: dict[Shape, int] = {shape: number for number, shape in enumerate(shapes, 1)}
+        self.patterns = [[part for i in pattern if (part := part_of(i, self._shapes))] for pattern in self._by_pattern]
+        self._outlines = set(map(outline_of, self.patterns))
         self._mnemonics = {instruction.mnemonic for pattern in self._by_pattern for instruction in pattern}
         self.longest = max(map(len, self._by_pattern), default=0)
         self._usable: dict[bytes, bool] = {}
+        self._parts: dict[bytes, Part | None] = {}
         self._options: dict[tuple[bytes, ...], tuple[Option | Refusal, ...]] = {}
 
     def usable(self, decoded: Decoded) -> bool:
@@ -126,10 +133,15 @@ class RuleIndex:
             found = self._usable[decoded.code] = decoded.instruction.mnemonic in self._mnemonics
         return found
 
-    @property
-    def patterns(self) -> Iterable[tuple[Instruction, ...]]:
-        """The patterns of the rules, canonical."""
-        return self._by_pattern.keys()
+    def part(self, decoded: Decoded) -> Part | None:
+        """What an instruction like *decoded* is in outlines; None where no pattern has one of its shape."""
+        if decoded.code not in self._parts:
+            self._parts[decoded.code] = part_of(decoded.instruction, self._shapes)
+        return self._parts[decoded.code]
+
+    def fits(self, decoded: Decoded) -> bool:
+        """Whether a pattern has an instruction of the shape of *decoded*."""
+        return self.usable(decoded) and self.part(decoded) is not None
 
     def match(self, window: Window, *, is_framed: bool = False) -> Candidate | Refusal | None:
         """
@@ -167,9 +179,10 @@ class RuleIndex:
         return found
 
     def _compute(self, decoded: Sequence[Decoded]) -> Iterator[Option | Refusal]:
-        instructions = tuple(d.instruction for d in decoded)
-        if outline(instructions) not in self._outlines:
+        parts = [part for d in decoded if (part := self.part(d)) is not None]
+        if len(parts) < len(decoded) or outline_of(parts) not in self._outlines:
             return
+        instructions = tuple(d.instruction for d in decoded)
         tried: set[tuple[Instruction, ...]] = set()
         for literal in (False, True):
             canonical = canonicalise(instructions, literal=literal)

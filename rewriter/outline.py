@@ -5,7 +5,7 @@ It is the shape of each instruction (mnemonic and kinds of operands, whatever th
 the same, since canonical names are given to one family each.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +14,24 @@ from ruledb.machine.canonical import LITERALS
 from ruledb.machine.instruction import Imm, Instruction, Mem, Operand, registers_of
 from ruledb.machine.registers import Register
 
-__all__ = ["NO_FAMILY", "N_NAMED", "Shape", "equalities", "families_named", "outline", "shape_of"]
+__all__ = ["Part", "Shape", "equalities", "outline_of", "part_of", "shape_of"]
 
 Shape = tuple[object, ...]
+Part = tuple[int, tuple[int, ...]]
+"""An instruction's part in an outline: the number of its shape, and the families of the registers that it names, in text order."""
 
 
-def outline(instructions: Sequence[Instruction]) -> tuple[object, ...]:
-    """The outline of *instructions*."""
-    families = [family for instruction in instructions for family in families_named(instruction)]
-    return (*map(shape_of, instructions), *map(families.index, families))
+def outline_of(parts: Sequence[Part]) -> tuple[int, ...]:
+    """The outline of a sequence."""
+    families = [family for _, named in parts for family in named]
+    return (*(shape for shape, _ in parts), *map(families.index, families))
+
+
+def part_of(instruction: Instruction, numbers: Mapping[Shape, int]) -> Part | None:
+    """The part of *instruction*, whose shape has one of *numbers*; None where it has none."""
+    number = numbers.get(shape_of(instruction))
+    families = (register.family for operand in instruction.operands for register in registers_of(operand))
+    return None if number is None else (number, tuple(families))
 
 
 def shape_of(instruction: Instruction) -> Shape:
@@ -41,15 +50,6 @@ def _operand_shape(operand: Operand) -> object:
             return base is not None, index is not None, scale, known, width, rip, segment
         case _:
             return operand
-
-
-N_NAMED, NO_FAMILY = 4, 0xFF
-"""Registers of an instruction that arrays tell apart, and what stands for none."""
-
-
-def families_named(instruction: Instruction) -> tuple[int, ...]:
-    """The families of the registers that *instruction* names, in text order."""
-    return tuple(register.family for operand in instruction.operands for register in registers_of(operand))
 
 
 def equalities(families: NDArray[np.uint8]) -> NDArray[np.uint64]:

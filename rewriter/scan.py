@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewriter.matcher import LIVE_FLAGS, LIVE_REGISTER, UNFRAMED, Option, Refusal, RuleIndex
-from rewriter.outline import N_NAMED, NO_FAMILY, Shape, equalities, families_named, shape_of
+from rewriter.outline import Part, equalities
 from ruledb.machine.blocks import Program
 from ruledb.machine.codec import decode
-from ruledb.machine.instruction import Instruction
 from ruledb.machine.listing import Indices, Listing, Marks
 from ruledb.machine.liveness import EVERYTHING, Liveness
 from ruledb.machine.registers import ALL_REGISTERS, FLAG_SHIFT
@@ -73,17 +72,15 @@ class Scanner:
 
     def __init__(self, index: RuleIndex) -> None:
         self._index = index
-        self._numbers: dict[Shape, int] = {}
         # A trie of the patterns' shapes: (node, shape) → node; node 0 is the root, and shape 0 that of no pattern.
         steps: dict[tuple[int, int], int] = {}
         ends: list[tuple[int, _Families]] = []
         for pattern in index.patterns:
             node = 0
-            for instruction in pattern:
-                shape = self._numbers.setdefault(shape_of(instruction), len(self._numbers) + 1)
+            for shape, _ in pattern:
                 node = steps.setdefault((node, shape), len(steps) + 1)
-            ends.append((node, np.array([[family for i in pattern for family in _named(i)]], dtype=np.uint8)))
-        self._base = len(self._numbers) + 1
+            ends.append((node, np.array([[family for part in pattern for family in _named(part)]], dtype=np.uint8)))
+        self._base = max((shape for _, shape in steps), default=0) + 1
         self._keys = np.array(sorted(node * self._base + shape for node, shape in steps), dtype=np.int64)
         self._nodes = np.array([steps[divmod(key, self._base)] for key in self._keys.tolist()], dtype=np.int64)
         self._outlines = np.array([_outlines(np.array([node]), families)[0] for node, families in ends], dtype=np.uint64)
@@ -127,9 +124,10 @@ class Scanner:
             decoded = next(decode(codes[number])) if is_plain[number] or tables.is_nop[tables.form[number]] else None
             if decoded is not None:
                 self._is_filler[number] = is_filler(decoded)
-                if not is_barrier(decoded) and self._index.usable(decoded):
-                    self._shapes[number] = self._numbers.get(shape_of(decoded.instruction), 0)
-                    self._families[number] = _named(decoded.instruction)
+                part = self._index.part(decoded) if not is_barrier(decoded) and self._index.usable(decoded) else None
+                if part is not None:
+                    self._shapes[number] = part[0]
+                    self._families[number] = _named(part)
 
     def _windows(self, listing: Listing, block: Indices, index: Indices) -> Iterator[list[Indices]]:
         """By length, the windows whose outline some pattern has: the indices of their first instructions, second ones, …"""
@@ -147,7 +145,7 @@ class Scanner:
             place = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
             is_known = self._keys[place] == key
             at, node = at[is_known], self._nodes[place[is_known]]
-            named = families[at[:, None] + np.arange(length + 1)].reshape(len(at), N_NAMED * (length + 1))
+            named = families[at[:, None] + np.arange(length + 1)].reshape(len(at), _N_NAMED * (length + 1))
             fits = at[np.isin(_outlines(node, named), self._outlines)]
             yield [index[fits + k] for k in range(length + 1)]
 
@@ -184,10 +182,13 @@ class Scanner:
         return found
 
 
-def _named(instruction: Instruction | None) -> tuple[int, ...]:
-    """The families that *instruction* names, filled up or cut off; of those cut off, outlines tell less than they might."""
-    families = families_named(instruction) if instruction is not None else ()
-    return (*families, *[NO_FAMILY] * N_NAMED)[:N_NAMED]
+_N_NAMED, _NO_FAMILY = 4, 0xFF
+
+
+def _named(part: Part | None) -> tuple[int, ...]:
+    """The families that an instruction names, filled up or cut off; of those cut off, outlines tell less than they might."""
+    families = part[1] if part is not None else ()
+    return (*families, *[_NO_FAMILY] * _N_NAMED)[:_N_NAMED]
 
 
 def _outlines(nodes: Indices, families: _Families) -> NDArray[np.uint64]:

@@ -219,9 +219,9 @@ def _without_relocated(image: Image, listing: Listing) -> Listing:
     fields = sorted(image.relocated)
     holders = np.searchsorted(listing.address, np.array(fields, dtype=np.uint64), side="right") - 1
     target, has_target, has_reference = listing.target.copy(), listing.has_target.copy(), listing.has_reference.copy()
-    was_target = listing.has_target.tolist()
+    was_target, ends = listing.has_target.tolist(), listing.end_of(np.arange(len(listing)))
     for field, holder in zip(fields, holders.tolist(), strict=True):
-        if holder < 0 or field >= listing.end[holder]:
+        if holder < 0 or field >= int(ends[holder]):
             continue
         known = image.relocated[field]
         has_reference[holder] = False
@@ -299,7 +299,7 @@ def _clusters(found: Sequence[Function], listing: Listing, cuts: Cuts, ranges: R
 
     last = cuts.stop - 1
     is_plain_jump = listing.flow[last] == FLOWS[Flow.JUMP]
-    for where, goes, is_tail in ((listing.end[last], cuts.goes_on, False), (listing.target[last], cuts.jumps, True)):
+    for where, goes, is_tail in ((listing.end_of(last), cuts.goes_on, False), (listing.target[last], cuts.jumps, True)):
         others = ranges.index_of(where)
         joins = goes & (others >= 0) & (others != cuts.function)
         if is_tail:

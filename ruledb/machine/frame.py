@@ -13,7 +13,7 @@ from ruledb.machine.encodings import Encodings
 from ruledb.machine.listing import Indices, Marks, find, spans
 from ruledb.machine.registers import RBP, family_mask
 
-__all__ = ["framed", "framed_in"]
+__all__ = ["framed", "framed_in", "leaves"]
 
 _NEITHER, _SETS, _SPOILS = 0, 1, 2
 
@@ -57,6 +57,12 @@ def framed_in(block: Block, enters: bool) -> tuple[bool, ...]:  # what holds whe
     return tuple(found)
 
 
+def leaves(block: Block) -> tuple[bool, bool]:
+    """Whether it holds behind *block*, entered where it does not, and where it does."""
+    without, within = (_behind(block.last, framed_in(block, enters)[-1]) for enters in (False, True))
+    return without, within
+
+
 def _behind(decoded: Decoded, before: bool) -> bool:
     kind = _kind(decoded.code, decoded.effects.writes)
     return before if kind == _NEITHER else kind == _SETS
@@ -73,7 +79,7 @@ def _solved(program: Program, leaves: Indices) -> Marks:
     n, last = len(cuts.first), cuts.stop - 1
     starts = listing.address[cuts.first]
     sources, destinations = [], []
-    for where, goes in ((listing.end[last], cuts.goes_on), (listing.target[last], cuts.jumps)):
+    for where, goes in ((listing.end_of(last), cuts.goes_on), (listing.target[last], cuts.jumps)):
         to, is_block = find(starts, where)
         chosen = np.flatnonzero(goes & is_block)
         sources.append(chosen)

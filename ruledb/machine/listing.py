@@ -51,10 +51,9 @@ class Listing:
         """Per instruction, the number of its flow."""
         return self.encodings.tables.flow[self.form]
 
-    @cached_property
-    def end(self) -> Addresses:
-        """Per instruction, the address of the byte behind."""
-        return self.address + self.encodings.tables.length[self.encoding].astype(np.uint64)
+    def end_of(self, index: Indices) -> Addresses:
+        """The addresses of the bytes behind the instructions *index*."""
+        return self.address[index] + self.encodings.tables.length[self.encoding[index]].astype(np.uint64)
 
     def has_flow(self, *flows: Flow) -> Marks:
         """Which instructions have one of *flows*."""

@@ -24,11 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruledb.machine.blocks import Block, Program
-from ruledb.machine.codec import Decoded, Flow, decode
-from ruledb.machine.flowgraph import Edges, Values, solve
-from ruledb.machine.instruction import Mem
+from ruledb.machine.codec import Decoded, Flow
+from ruledb.machine.flowgraph import Edges, Values, edges_from, solve
 from ruledb.machine.listing import FLOWS, Indices, Listing, Marks, Masks, find
-from ruledb.machine.registers import ALL_FLAGS, ALL_REGISTERS, FLAG_SHIFT, RBP, RSP, Register, family_mask, parse_mask
+from ruledb.machine.registers import ALL_FLAGS, ALL_REGISTERS, FLAG_SHIFT, RSP, family_mask, parse_mask
+from ruledb.machine.transfer import CALL, FAULT, LOST_CALL, Roles, backwards, returns_elsewhere, roles_of, transfers
 
 __all__ = ["CALL_READS", "EVERYTHING", "RETURN_READS", "Liveness", "before", "live_out"]
 
@@ -136,12 +136,14 @@ class _Problem:
         self.is_jump = np.isin(flow, [FLOWS[f] for f in _JUMPS])
         self.is_named = _named(program, listing, self.last)
         starts = listing.address[cuts.first]
-        self.behind, self.falls = self._successors(starts, listing.end[self.last], cuts.goes_on)
+        self.behind, self.falls = self._successors(starts, listing.end_of(self.last), cuts.goes_on)
         self.target, self.goes = self._successors(starts, listing.target[self.last], cuts.jumps)
         self.calls = self.is_call & listing.has_target[self.last] & ~self.is_named
         self.callee, is_block = find(starts, listing.target[self.last])
         self.enters = self.calls & is_block
-        self._set_effects(is_block)
+        self.roles = self._roles(is_block)
+        self.generated, self.through, self.ahead_flags = transfers(self.roles, cuts.first, cuts.stop)
+        self.through_flags = np.where(self.is_call, _NO_FLAGS, self.ahead_flags)
         self._set_floors()
 
     @staticmethod
@@ -149,38 +151,24 @@ class _Problem:
         index, is_block = find(starts, where)
         return index, goes & is_block
 
-    def _set_effects(self, is_block: Marks) -> None:
-        """What each instruction reads and overwrites, calls by convention; then the same for whole blocks."""
-        listing, tables = self.program.listing, self.program.listing.encodings.tables
-        self.reads, self.kills = tables.reads[listing.form], tables.kills[listing.form]
-        self.reads_flags, self.kills_flags = tables.reads_flags[listing.form], tables.kills_flags[listing.form]
-        # A handler of this very function may see the registers as they are where an instruction faults.
-        self.reads[self.program.may_raise] = _WHOLE
+    def _roles(self, is_block: Marks) -> Roles:
+        """What each instruction reads and overwrites, calls by convention."""
+        listing = self.program.listing
         calls = self.last[self.is_call]
-        self.kills[calls], self.kills_flags[calls] = _NONE, _FLAGS
-        unknown = self.last[self.calls & ~is_block] if self.follows else calls
-        self.reads[unknown], self.reads_flags[unknown] = _WHOLE, _FLAGS
-        assumed = np.zeros(len(listing), dtype=np.uint64)
-        if self.follows:
-            assumed[calls] = np.uint64(CALL_READS)
-        cuts = self.program.cuts
-        inner = np.where(self.is_call, self.last, cuts.stop)  # the callee's reads do not pass the call itself
-        self.keeps, self.keeps_flags = _keeps(cuts.first, inner, self.kills, self.kills_flags)
-        shape = self.n_blocks
-        seen = Values(np.zeros(shape, np.uint64), np.zeros(shape, np.uint64), np.zeros(shape, np.uint8))
-        for block, index in _backwards(cuts.first, cuts.stop):
-            seen.seen[block] = self.reads[index] | (seen.seen[block] & ~self.kills[index])
-            seen.assumed[block] = assumed[index] | (seen.assumed[block] & ~self.kills[index])
-            seen.flags[block] = self.reads_flags[index] | (seen.flags[block] & ~self.kills_flags[index])
-        seen.seen[:] |= _RSP
-        self.generated, self.assumed = seen, assumed
+        kinds = [
+            # A handler of this very function may see the registers as they are where an instruction faults.
+            (FAULT, np.flatnonzero(self.program.may_raise)),
+            (CALL, calls),
+            (LOST_CALL, self.last[self.calls & ~is_block] if self.follows else calls),
+        ]
+        return roles_of(listing.encodings.tables, listing.form, kinds, CALL_READS if self.follows else 0)
 
     def _set_floors(self) -> None:
         """What is live behind each block by what is known beforehand: everything, where control goes to unknown places."""
         program, listing, cuts = self.program, self.program.listing, self.program.cuts
         n = self.n_blocks
         outward = self.is_jump & self.is_named
-        unknown = self.is_return & (True if not self.follows else _returns_elsewhere(listing, cuts.first, cuts.stop, self.is_return))
+        unknown = self.is_return & (True if not self.follows else returns_elsewhere(listing, cuts.first, cuts.stop, self.is_return))
         rest = ~self.is_return
         unknown |= rest & ((cuts.goes_on & ~self.falls) | (cuts.jumps & ~self.goes & ~self.is_named))
         unknown |= rest & outward & (not self.follows)
@@ -195,28 +183,22 @@ class _Problem:
 
     def _edges(self) -> Edges:
         blocks, function = np.arange(self.n_blocks), self.program.cuts.function + self.n_blocks
-        whole, none = np.full(self.n_blocks, _WHOLE), np.full(self.n_blocks, _NONE)
         flags, no_flags = np.full(self.n_blocks, _FLAGS), np.full(self.n_blocks, _NO_FLAGS)
-        through, through_flags = self.through
         called = self._called_function()
         returns = self.is_return | (self.is_jump & self.is_named)
+        enters = self.enters if self.follows else self.enters & False
         parts = [
-            (self.falls, self.behind, blocks, through, through, through_flags),
-            (self.goes, self.target, blocks, through, through, through_flags),
-            (self.enters if self.follows else self.enters & False, self.callee, blocks, self.keeps, self.keeps, self.keeps_flags),
+            (self.falls, self.behind, blocks, True, self.through_flags),
+            (self.goes, self.target, blocks, True, self.through_flags),
+            (enters, self.callee, blocks, True, self.ahead_flags),
             # An outside function that returns there hands on no flags.
-            (returns, function, blocks, through, none, np.where(self.is_named, no_flags, through_flags)),
-            (self.falls & (called >= 0), self.behind, called + self.n_blocks, whole, none, flags),
+            (returns, function, blocks, False, np.where(self.is_named, no_flags, self.through_flags)),
+            (self.falls & (called >= 0), self.behind, called + self.n_blocks, False, flags),
         ]
         for goes, other in ((self.falls, self.behind), (self.goes, self.target)):
             heir = function[other] if self.n_blocks else function
-            parts.append((goes & (heir != function), function, heir, whole, none, flags))
-        return Edges(*(np.concatenate([part[k][part[0]] for part in parts]) for k in range(1, 6)))
-
-    @cached_property
-    def through(self) -> tuple[Masks, NDArray[np.uint8]]:
-        """What a whole block leaves as it was."""
-        return _keeps(self.program.cuts.first, self.program.cuts.stop, self.kills, self.kills_flags)
+            parts.append((goes & (heir != function), function, heir, False, flags))
+        return edges_from(self.n_blocks + self.n_functions, parts)
 
     def _called_function(self) -> Indices:
         """Per block, the index of the function that its known call goes into, or -1."""
@@ -231,7 +213,7 @@ class _Problem:
     def solution(self) -> Liveness:
         """Let everything flow along the edges, then fill in the insides of blocks."""
         n = self.n_blocks
-        through, through_flags = self.through
+        through, through_flags = self.through, self.through_flags
         values = Values(*(np.concatenate([part, np.zeros(self.n_functions, part.dtype)]) for part in self.generated))
         values.seen[:n] |= self.floor.seen & through
         values.assumed[:n] |= self.floor.assumed & through
@@ -243,7 +225,7 @@ class _Problem:
         np.bitwise_or.at(values.flags, called[known] + n, self.floor.flags[known])
         for number in self._entered_otherwise():
             values.seen[n + number], values.flags[n + number] = _WHOLE, _FLAGS
-        solve(values, self._edges())
+        solve(values, np.concatenate([through, np.full(self.n_functions, _WHOLE)]), self._edges())
         return self._filled(values)
 
     def _entered_otherwise(self) -> Iterator[int]:
@@ -266,15 +248,15 @@ class _Problem:
         live_flags |= np.where(returns & ~self.is_named, values.flags[function], _NO_FLAGS)
         registers = np.full(len(self.program.listing), _WHOLE)
         flags = np.full(len(self.program.listing), _FLAGS)
-        reads, reads_flags = self.reads | self.assumed, self.reads_flags.copy()
-        if self.follows:
-            entered = self.last[self.enters]
-            reads[entered] |= both[self.callee[self.enters]]
-            reads_flags[entered] |= values.flags[self.callee[self.enters]]
-        for block, index in _backwards(cuts.first, cuts.stop):
+        roles = self.roles.with_assumed()
+        entered = self.enters & self.follows
+        for step, (block, index) in enumerate(backwards(cuts.first, cuts.stop)):
             registers[index], flags[index] = live[block], live_flags[block]
-            live[block] = reads[index] | (live[block] & ~self.kills[index]) | _RSP
-            live_flags[block] = reads_flags[index] | (live_flags[block] & ~self.kills_flags[index])
+            live[block], live_flags[block] = roles.before(index, live[block], live_flags[block])
+            if step == 0:  # where calls stand
+                live[entered] |= both[self.callee[entered]]
+                live_flags[entered] |= values.flags[self.callee[entered]]
+            live[block] |= _RSP
         return Liveness(self.program, registers, flags, live, live_flags)
 
 
@@ -285,73 +267,3 @@ def _named(program: Program, listing: Listing, last: Indices) -> Marks:
     is_indirect = listing.has_flow(Flow.INDIRECT_JUMP, Flow.INDIRECT_CALL)[last]
     by_stub = listing.has_target[last] & np.isin(listing.target[last], externals)
     return by_stub | (~listing.has_target[last] & is_indirect & listing.has_reference[last] & np.isin(listing.reference[last], slots))
-
-
-def _backwards(first: Indices, stop: Indices) -> Iterator[tuple[Indices, Indices]]:
-    """
-    The instructions of all blocks, from the last to the first: at each step, one of each block that has so many. Yields the
-    numbers of the blocks and the indices of the instructions.
-    """
-    order = np.argsort(first - stop, kind="stable")  # the longest block first
-    shortness = (first - stop)[order]
-    for step in range(int(-shortness[0]) if len(order) else 0):
-        block = order[: np.searchsorted(shortness, -step)]
-        yield block, stop[block] - 1 - step
-
-
-def _keeps(first: Indices, stop: Indices, kills: Masks, kills_flags: NDArray[np.uint8]) -> tuple[Masks, NDArray[np.uint8]]:
-    """What is overwritten by none of the instructions of each block, from *first* to *stop*."""
-    # A last element, so that every index exists; ranges of nothing keep everything.
-    padded, padded_flags = np.append(kills, _NONE), np.append(kills_flags, _NO_FLAGS)
-    if len(first) == 0:
-        return kills[:0], kills_flags[:0]
-    bounds = np.stack([first, stop], axis=1).ravel()
-    is_empty = first == stop
-    killed = np.where(is_empty, _NONE, np.bitwise_or.reduceat(padded, bounds)[::2])
-    killed_flags = np.where(is_empty, _NO_FLAGS, np.bitwise_or.reduceat(padded_flags, bounds)[::2])
-    return ~killed, ~killed_flags & _FLAGS
-
-
-_POINTER = (Register(RSP, 64), Register(RBP, 64))
-
-
-def _returns_elsewhere(listing: Listing, first: Indices, stop: Indices, is_return: Marks) -> Marks:
-    """
-    Which blocks return to an address that their own code may put there: they push more than they pop, take rsp from
-    somewhere else than rbp, or store to [rsp].
-    """
-    traits = {number: _stack_trait(listing.encodings.codes[number]) for number in _in_blocks(listing, first[is_return], stop[is_return])}
-    pushes, moves = np.zeros(len(listing.encodings.codes), dtype=np.int64), np.zeros(len(listing.encodings.codes), dtype=np.bool_)
-    for number, (push, move) in traits.items():
-        pushes[number], moves[number] = push, move
-    found = np.zeros(len(first), dtype=np.bool_)
-    if is_return.any():
-        bounds = np.stack([first[is_return], stop[is_return]], axis=1).ravel()
-        n_pushed = np.add.reduceat(np.append(pushes[listing.encoding], 0), bounds)[::2]
-        has_moves = np.logical_or.reduceat(np.append(moves[listing.encoding], False), bounds)[::2]
-        found[is_return] = (n_pushed > 0) | has_moves
-    return found
-
-
-def _in_blocks(listing: Listing, first: Indices, stop: Indices) -> list[int]:
-    """Numbers of the encodings within these blocks that may change the stack pointer or store."""
-    tables = listing.encodings.tables
-    marks = np.zeros(len(listing) + 1, dtype=np.int64)
-    np.add.at(marks, first, 1)
-    np.add.at(marks, stop, -1)
-    numbers = np.unique(listing.encoding[np.cumsum(marks)[:-1] > 0])
-    matters = tables.touches_memory | (tables.reads & _RSP != 0) | (tables.kills & _RSP != 0)
-    return numbers[matters[tables.form[numbers]]].tolist()  # type: ignore[no-any-return]  # integers
-
-
-def _stack_trait(code: bytes) -> tuple[int, bool]:
-    """How many words an instruction pushes, and whether it may put another return address in place."""
-    decoded = next(decode(code))
-    if not decoded.writes & _STACK and not decoded.stores:
-        return 0, False
-    value = decoded.instruction
-    operands = value.operands
-    moves = value.mnemonic in ("mov", "xchg") and _POINTER[0] in operands and operands[1] not in _POINTER
-    to_top = decoded.stores and bool(operands) and isinstance(operands[0], Mem) and operands[0].base == _POINTER[0]
-    stores = to_top and isinstance(operands[0], Mem) and operands[0].displacement == 0
-    return (value.mnemonic == "push") - (value.mnemonic == "pop"), moves or stores

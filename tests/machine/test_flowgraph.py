@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference_liveness import Reference
 
+from ruledb.machine import flowgraph
 from ruledb.machine.blocks import read_program
 from ruledb.machine.elf import load
-from ruledb.machine.flowgraph import Edges, Values, solve
+from ruledb.machine.flowgraph import Values, edges_from, solve
 from ruledb.machine.liveness import live_out
 from ruledb.machine.registers import RSP, family_mask
 
@@ -77,16 +78,24 @@ def test_compiled_programs_have_the_liveness_of_plain_loops(name):
 _MASK = st.integers(0, 7)
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), _MASK, _MASK, _MASK), max_size=20), st.lists(_MASK, min_size=6, max_size=6))
-def test_the_solution_is_the_least_one(edges, initial):
-    """What flows along masked edges is what repeating every edge until nothing changes gives."""
-    columns = list(zip(*edges, strict=True)) or [()] * 5
-    types = (np.int64, np.int64, np.uint64, np.uint64, np.uint8)
+_NODE = st.integers(0, 5)
+
+
+@given(st.lists(st.tuples(_NODE, _NODE, st.booleans(), _MASK), max_size=20), *[st.lists(_MASK, min_size=6, max_size=6)] * 2)
+@pytest.mark.parametrize("chunk", [2, 100])
+def test_the_solution_is_the_least_one(chunk, edges, initial, through):
+    """What flows along masked edges is what repeating every edge until nothing changes gives, however nodes are put together."""
+    columns = list(zip(*edges, strict=True)) or [()] * 4
+    sources, destinations, _, flags = (np.array(c, t) for c, t in zip(columns, (np.int64, np.int64, bool, np.uint8), strict=True))
+    parts = [(np.array(columns[2], bool) == has, sources, destinations, has, flags) for has in (False, True)]
     values = Values(np.array(initial, np.uint64), np.array(initial, np.uint64), np.array(initial, np.uint8))
-    solve(values, Edges(*(np.array(c, t) for c, t in zip(columns, types, strict=True))))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flowgraph, "_CHUNK", chunk)
+        solve(values, np.array(through, np.uint64), edges_from(6, parts))
     for part in range(3):
         expected = list(initial)
         for _ in range(40):
-            for source, destination, *masks in edges:
-                expected[destination] |= expected[source] & masks[part]
+            for source, destination, has_assumed, let in edges:
+                mask = (through[destination], through[destination] if has_assumed else 0, let)[part]
+                expected[destination] |= expected[source] & mask
         assert values[part].tolist() == expected

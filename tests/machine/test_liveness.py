@@ -249,7 +249,7 @@ def test_return_thunks_are_jumps(tmp_path):
 
 def test_taking_every_return_at_its_word_is_caught(tmp_path, monkeypatch):
     """If a pushed address were taken for the caller's, arguments would wrongly be dead."""
-    monkeypatch.setattr(liveness, "_returns_elsewhere", lambda *_: np.False_)
+    monkeypatch.setattr(liveness, "returns_elsewhere", lambda *_: np.False_)
     assert not has(after(link(tmp_path, one("a: nop\n push rax\n ret")), "a"), "rsi")
 
 
