@@ -13,8 +13,8 @@ from operator import or_
 
 from rewriter.outline import Part, Shape, outline_of, part_of, shape_of
 from ruledb.cost import time_of
-from ruledb.machine.canonical import Canonical, bind, canonicalise, families_in
-from ruledb.machine.codec import CodecError, Decoded, agrees, decode, encode, normalise
+from ruledb.machine.canonical import TARGET, Canonical, bind, canonicalise, families_in
+from ruledb.machine.codec import CodecError, Decoded, Flow, agrees, decode, encode, normalise
 from ruledb.machine.constant import signed
 from ruledb.machine.instruction import Instruction, Label, Mem, symbols_of
 from ruledb.machine.policy import read_conditions
@@ -68,6 +68,7 @@ class Option:
         bytes_saved: Filler does not count.
         cycles_saved: On the dependency chain of the window.
         wants_frame: Whether rbp must hold an address of the stack before the window.
+        closing: The closing jump's bytes without its distance, which depends on the place; none where there is no jump.
 
     """
 
@@ -80,14 +81,30 @@ class Option:
     bytes_saved: int
     cycles_saved: int
     wants_frame: bool = False
+    closing: bytes = b""
+
+    def code_at(self, window: Window) -> bytes | None:
+        """The bytes that stand for *window*, its closing jump going where the window's does; None where that does not reach."""
+        if not self.closing:
+            return self.code
+        (target,) = (d.target for d in window.decoded[-1:])
+        size = _DISTANCE_BYTES[len(self.closing)]
+        distance = (target or 0) - (window.start + len(self.code) + len(self.closing) + size)
+        reaches = -(1 << 8 * size - 1) <= distance < 1 << 8 * size - 1
+        return self.code + self.closing + distance.to_bytes(size, "little", signed=True) if reaches else None
+
+
+_DISTANCE_BYTES = {1: 1, 2: 4}
+"""Bytes of the distance of a conditional jump, by those of its opcode."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An option at a place where it may be taken."""
+    """An option at a place where it may be taken, and its bytes there."""
 
     window: Window
     option: Option
+    code: bytes
 
 
 class RuleIndex:
@@ -126,7 +143,7 @@ class RuleIndex:
 
     def usable(self, decoded: Decoded) -> bool:
         """Whether an instruction like *decoded* is part of some pattern."""
-        if decoded.target is not None or decoded.reference is not None:
+        if (decoded.target is not None and decoded.flow is not Flow.CONDITIONAL) or decoded.reference is not None:
             return False
         found = self._usable.get(decoded.code)
         if found is None:
@@ -150,7 +167,10 @@ class RuleIndex:
         *is_framed*: rbp holds an address of the stack before the window (`ruledb.machine.frame`).
         """
         found = self._select(self.options(window.decoded), window.live_out, is_framed=is_framed)
-        return Candidate(window, found) if isinstance(found, Option) else found
+        if not isinstance(found, Option):
+            return found
+        code = found.code_at(window)
+        return Candidate(window, found, code) if code is not None else Refusal("does not fit", found.digest)
 
     @classmethod
     def _select(cls, options: Sequence[Option | Refusal], live_out: int, *, is_framed: bool) -> Option | Refusal | None:
@@ -172,7 +192,7 @@ class RuleIndex:
 
     def options(self, decoded: Sequence[Decoded]) -> tuple[Option | Refusal, ...]:
         """What the rules say to these encodings, wherever they stand: options first, best saving first, of equals the lowest digest."""
-        codes = tuple(d.code for d in decoded)
+        codes = tuple(map(_opcode, decoded))
         found = self._options.get(codes)
         if found is None:
             found = self._options[codes] = tuple(sorted(self._compute(decoded), key=_preference))
@@ -200,26 +220,34 @@ class RuleIndex:
         if not _has_high_bytes(rule.replacement, families):
             return Refusal("does not fit", rule.digest)
         try:
-            after = bind(rule.replacement, families, constants)
+            after = bind(rule.replacement, families, constants, canonical.target)
         except ValueError:
             return Refusal("constant", rule.digest)  # an operation is undefined for this value
+        body, closing = (after[:-1], _closing(after[-1], decoded[-1])) if canonical.target is not None else (after, b"")
         try:
-            code = b"".join(map(encode, after))
-            intended = tuple(map(normalise, after))
+            code = b"".join(map(encode, body))
+            intended = tuple(map(normalise, body))
         except CodecError:
             return Refusal("does not fit", rule.digest)
+        if closing is None:
+            return Refusal("jump", rule.digest)
         n_bytes = sum(d.length for d in decoded)
-        if len(code) > n_bytes:
+        n_new = len(code) + (decoded[-1].length if closing else 0)
+        if n_new > n_bytes:
             return Refusal("longer", rule.digest)
-        old, new = self.cost(before, n_bytes), self.cost(after, len(code))
+        old, new = self.cost(before, n_bytes), self.cost(after, n_new)
         if not new < old:
             return Refusal("not cheaper", rule.digest)
         if self.cost is time_of and old[:-1] == new[:-1]:
             # Fewer bytes of the same work leave one more NOP to run.
             return Refusal("only bytes", rule.digest)
-        written = tuple(decode(code))
-        if tuple(d.instruction for d in written) != intended or not agrees(code) or any(map(is_barrier, written)):
+        whole = code + closing + bytes(_DISTANCE_BYTES.get(len(closing), 0))
+        written = tuple(decode(whole))
+        named = [d.instruction.mnemonic for d in written[len(body) :]] == [i.mnemonic for i in after[len(body) :]]
+        if tuple(d.instruction for d in written[: len(body)]) != intended or not named or not agrees(whole):
             return Refusal("decoder", rule.digest)
+        if any(map(is_barrier, written[: len(body)])):
+            return Refusal("barrier", rule.digest)
         if not set(families_of(_writes(written))) <= set(families_of(_writes(decoded))):
             return Refusal("scratch", rule.digest)
         if _may_frame(decoded):
@@ -230,13 +258,14 @@ class RuleIndex:
         return Option(
             rule.digest,
             before,
-            intended,
+            (*intended, *after[len(body) :]),
             code,
             hardware_mask(rule.touched & ~rule.preserves, families),
             tuple(a - b for a, b in zip(old, new, strict=True)),
-            n_bytes - len(code),
-            time_of(before, n_bytes)[1] - time_of(after, len(code))[1],
+            n_bytes - n_new,
+            time_of(before, n_bytes)[1] - time_of(after, n_new)[1],
             wants_frame=bool(bases),
+            closing=closing,
         )
 
 
@@ -254,6 +283,27 @@ def _preference(option: Option | Refusal) -> tuple[object, ...]:
             return (1, reason, digest)
         case Option(digest, saved=saved):
             return (0, tuple(-n for n in saved), digest)
+
+
+_CONDITIONS = ("o", "no", "b", "ae", "e", "ne", "be", "a", "s", "ns", "p", "np", "l", "ge", "le", "g")
+"""Condition codes by number. Source: Intel 64 and IA-32 Architectures SDM, volume 1, appendix B."""
+
+
+def _opcode(decoded: Decoded) -> bytes:
+    """The bytes of an instruction; of a jump in its usual form, those that do not say where it goes."""
+    usual = {2: 1, 6: 2} if decoded.target is not None else {}
+    return decoded.code[: usual.get(decoded.length, decoded.length)]
+
+
+def _closing(jump: Instruction, old: Decoded) -> bytes | None:
+    """The opcode of *jump* with a distance as wide as that of *old*; None where *old* is written in an unusual way."""
+    number = _CONDITIONS.index(jump.mnemonic.removeprefix("j"))
+    match old.length, old.code[0]:
+        case 2, first if first & 0xF0 == 0x70:
+            return bytes([0x70 | number])
+        case 6, 0x0F:
+            return bytes([0x0F, 0x80 | number])
+    return None
 
 
 def _writes(decoded: Iterable[Decoded]) -> int:
@@ -281,14 +331,15 @@ def _is_supported(rule: Rule) -> bool:
     Whether nothing in *rule* is unknown here. Its replacement may only touch what its pattern touches: another register
     could be one that a canonical name stands for.
     """
-    conditions = (rule.guards, rule.facts, rule.positions, rule.branch)
+    conditions = (rule.guards, rule.facts, rule.positions)
     sides = (*rule.pattern, *rule.replacement)
-    places = [o for i in sides for o in i.operands if isinstance(o, Label) or (isinstance(o, Mem) and o.rip)]
+    places = [o for i in sides for o in i.operands if isinstance(o, Mem) and o.rip]
     in_memory = any(isinstance(o, Mem) and i.mnemonic != "lea" for i in sides for o in i.operands)
     return (
         rule.policy in _POLICIES
         and in_memory == (rule.policy != "none")
         and _only_bases(rule)
+        and _jumps_alike(rule)
         and rule.march in MARCHES
         and not any(conditions)
         and not places
@@ -306,3 +357,14 @@ def _only_bases(rule: Rule) -> bool:
         return False
     known = all(text.startswith("stack(") for text in rule.assumes) and assumed.bases <= families_in(rule.pattern)
     return known and (rule.policy == "stack" or not rule.assumes)
+
+
+def _jumps_alike(rule: Rule) -> bool:
+    """Whether both sides of *rule* end in a conditional jump to the window's target, under the condition it says; or neither jumps."""
+    sides = (rule.pattern, rule.replacement)
+    jumps = [[n - len(side) for n, i in enumerate(side) if any(isinstance(o, Label) for o in i.operands)] for side in sides]
+    if not rule.branch:
+        return jumps == [[], []]
+    last = [side[-1] for side in sides if side]
+    closes = [i.mnemonic[:1] == "j" and i.mnemonic[1:] in _CONDITIONS and i.operands == (TARGET,) for i in last]
+    return jumps == [[-1], [-1]] and all(closes) and last[-1].mnemonic == "j" + rule.branch

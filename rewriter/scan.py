@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from rewriter.matcher import LIVE_FLAGS, LIVE_REGISTER, UNFRAMED, Option, Refusal, RuleIndex
 from rewriter.outline import Part, equalities
 from ruledb.machine.blocks import Program
-from ruledb.machine.codec import decode
-from ruledb.machine.listing import Indices, Listing, Marks
+from ruledb.machine.codec import Flow, decode
+from ruledb.machine.listing import FLOWS, Indices, Listing, Marks
 from ruledb.machine.liveness import EVERYTHING, Liveness
 from ruledb.machine.registers import ALL_REGISTERS, FLAG_SHIFT
 from ruledb.machine.window import is_barrier, is_filler
@@ -115,8 +115,9 @@ class Scanner:
         self._shapes += [-1] * (len(codes) - len(self._shapes))
         self._families += [_named(None)] * (len(codes) - len(self._families))
         self._is_filler += [False] * (len(codes) - len(self._is_filler))
-        # What names an address of the program is in no rule.
-        is_plain = ~(tables.has_target | tables.has_reference)
+        # What names an address of the program is in no rule, but the target of a closing jump.
+        is_closing = tables.flow[tables.form] == FLOWS[Flow.CONDITIONAL]
+        is_plain = ~(tables.has_target & ~is_closing | tables.has_reference)
         for number in numbers.tolist():
             if self._shapes[number] >= 0:
                 continue
@@ -124,7 +125,8 @@ class Scanner:
             decoded = next(decode(codes[number])) if is_plain[number] or tables.is_nop[tables.form[number]] else None
             if decoded is not None:
                 self._is_filler[number] = is_filler(decoded)
-                part = self._index.part(decoded) if not is_barrier(decoded) and self._index.usable(decoded) else None
+                may_stand = bool(is_closing[number]) or not is_barrier(decoded)
+                part = self._index.part(decoded) if may_stand and self._index.usable(decoded) else None
                 if part is not None:
                     self._shapes[number] = part[0]
                     self._families[number] = _named(part)

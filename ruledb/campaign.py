@@ -98,7 +98,7 @@ class Form:
     def of(cls, text: str) -> "Form | None":
         """The form of the window *text*; None where its memory cannot be written so."""
         instructions = parse_sequence(text)
-        if not any(features(i) & {"memory", "rip"} for i in instructions):
+        if not any(features(i) & {"memory", "rip", "branch"} for i in instructions):
             return cls(instructions)
         cells = celled(instructions)
         return cls(cells.canonical.instructions, cells) if cells is not None else None

@@ -153,7 +153,9 @@ def harvest(path: Path, longest: int, *, connected: bool = True) -> Harvest:
 
 def _forms(instructions: tuple[Instruction, ...], *, connected: bool) -> tuple[Canonical, ...]:
     """The symbolic form and, where it has constants, the literal one; none where the window is not worth keeping."""
-    in_memory = any(features(i) & {"memory", "rip"} for i in instructions)
+    if len(instructions) == 1 and "branch" in features(instructions[0]):
+        return ()
+    in_memory = any(features(i) & {"memory", "rip", "branch"} for i in instructions)
     if len(families_in(instructions)) > (MAX_NAMED if in_memory else MAX_FAMILIES) or (connected and not is_connected(instructions)):
         return ()
     symbolic = canonicalise(instructions)

@@ -11,7 +11,7 @@ from pathlib import Path
 from ruledb.cost import size_of, time_of
 from ruledb.machine.canonical import bind, domains, example_families, families_in
 from ruledb.machine.codec import CodecError
-from ruledb.machine.instruction import Instruction, parse_sequence, sequence_text
+from ruledb.machine.instruction import Instruction, Label, parse_sequence, sequence_text
 from ruledb.machine.registers import ALL_FLAGS, family_mask
 from ruledb.machine.rule import Proof, Rule
 from ruledb.machine.states import directed_states, extended
@@ -161,6 +161,7 @@ class _WindowProof:
             verdict.preserves,
             (size[0], size[1]),
             (time[0], time[1], time[2], time[3]),
+            branch=_condition(self.pattern, candidate=parse_sequence(text)),
             policy=verdict.policy,
             assumes=verdict.assumes,
             proofs=tuple(Proof(*p) for p in verdict.opinions),
@@ -208,3 +209,8 @@ class _WindowProof:
             case Undecided(reason, ms):
                 return Verdict(text, goal.live, 0, "unknown", reason, (), ms)
         raise AssertionError(sequence_text(replacement))
+
+
+def _condition(pattern: Sequence[Instruction], candidate: Sequence[Instruction]) -> str:
+    """The condition of the jump that closes *candidate*, where one closes the pattern."""
+    return candidate[-1].mnemonic.removeprefix("j") if any(isinstance(o, Label) for o in pattern[-1].operands) else ""

@@ -1,7 +1,8 @@
 """
 Windows with memory as windows without: each place that is accessed is a *cell*, a register of its own.
 
-So one search serves both. A rip-relative address, which `lea` computes, is a constant there. Two places are one cell where
+So one search serves both. A rip-relative address, which `lea` computes, is a constant there, and a closing jump sets a bit of a
+register of its own if it is taken. Two places are one cell where
 their addresses are the same sum (`addresses`); else they count as apart, which may be wrong: what is found here is a candidate,
 and the prover knows that anything may alias. A candidate is written back with the addresses of the window, wherever registers
 still hold what they need.
@@ -11,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from ruledb.machine.canonical import Canonical, canonicalise
+from ruledb.machine.canonical import TARGET, Canonical, canonicalise
 from ruledb.machine.constant import Constant, Expression, Symbol, symbols_in
-from ruledb.machine.instruction import Imm, Instruction, Mem, Operand, constants_of, registers_of
+from ruledb.machine.instruction import Imm, Instruction, Label, Mem, Operand, constants_of, registers_of
 from ruledb.machine.registers import ALL_FLAGS, N_LANES, N_VIRTUAL, RSP, VIRTUAL, Register, lane_mask
 from ruledb.search.addresses import Sum, Values, as_operand
 from ruledb.semantics.forms import UnmodelledForm, features
@@ -44,19 +45,23 @@ class Celled:
         canonical: Its canonical form; *families* and *constants* name those of the window with memory.
         cells: By the canonical family that stands for each.
         relative: The window's symbols that are rip-relative addresses.
+        taken: The canonical family that tells whether the closing jump is taken; None where there is no jump.
 
     """
 
     canonical: Canonical
     cells: Mapping[int, Cell]
     relative: frozenset[Constant] = frozenset()
+    taken: int | None = None
 
     def live(self, live: int) -> int:
         """The mask *live* over the window's families, over those here; cells that are written are live, as far as they reach."""
         mask = live & (ALL_FLAGS | ((1 << (N_LANES * VIRTUAL)) - 1))
         for k, family in enumerate(self.canonical.families):
             cell = self.cells.get(VIRTUAL + k)
-            if cell is None:
+            if VIRTUAL + k == self.taken:
+                mask |= lane_mask(Register(VIRTUAL + k, 8))
+            elif cell is None:
                 mask |= (live >> (N_LANES * family) & 0b1111) << (N_LANES * (VIRTUAL + k))
             elif cell.is_written:
                 mask |= lane_mask(Register(VIRTUAL + k, cell.width))
@@ -64,6 +69,22 @@ class Celled:
 
     def back(self, candidate: Sequence[Instruction]) -> Iterator[tuple[Instruction, ...]]:
         """The sequences with memory that *candidate*, over registers and cells, may stand for; none where it cannot."""
+        if self.taken is not None:
+            if not candidate or (jump := self._as_jump(candidate[-1])) is None or any(map(self._tells, candidate[:-1])):
+                return
+            yield from ((*body, jump) for body in self._bodies(candidate[:-1]))
+        else:
+            yield from self._bodies(candidate)
+
+    def _tells(self, instruction: Instruction) -> bool:
+        return any(r.family == self.taken for o in instruction.operands for r in registers_of(o))
+
+    def _as_jump(self, instruction: Instruction) -> Instruction | None:
+        """The jump that *instruction* stands for."""
+        is_set = instruction.mnemonic.startswith("set") and self._tells(instruction)
+        return Instruction("j" + instruction.mnemonic.removeprefix("set"), (TARGET,)) if is_set else None
+
+    def _bodies(self, candidate: Sequence[Instruction]) -> Iterator[tuple[Instruction, ...]]:
         choices = [tuple(self._written(i)) for i in candidate]
         for chosen in product(*choices):
             if self._is_right(candidate, chosen):
@@ -136,27 +157,32 @@ def celled(instructions: Sequence[Instruction]) -> Celled | None:
     """
     places: dict[Sum, list[tuple[Mem, bool]]] = {}
     addresses = accessed(instructions)
-    for instruction, address in zip(instructions, addresses, strict=True):
+    body = instructions[:-1] if instructions and _is_jump(instructions[-1]) else instructions
+    for instruction, address in zip(body, addresses, strict=False):
         mem = _memory(instruction)
         if (mem is not None and address is None) or (mem is None and features(instruction) and not _is_relative(instruction)):
             return None
         if mem is not None and address is not None:
             places.setdefault(address, []).append((mem, _writes_memory(instruction)))
     first = 1 + max([VIRTUAL - 1, *(r.family for i in instructions for o in i.operands for r in registers_of(o))])
-    if first + len(places) > VIRTUAL + N_VIRTUAL:
+    if first + len(places) >= VIRTUAL + N_VIRTUAL:
         return None
     names = {address: first + n for n, address in enumerate(places)}
     cells = {names[address]: _cell(address, seen) for address, seen in places.items()}
     if any(_is_mixed(cells[names[a]], seen) for a, seen in places.items()):
         return None
-    replaced = [_on_cell(i, names[a]) if a is not None else _as_move(i) for i, a in zip(instructions, addresses, strict=True)]
+    replaced = [_on_cell(i, names[a]) if a is not None else _as_move(i) for i, a in zip(body, addresses, strict=False)]
+    taken = first + len(places)
+    if len(body) < len(instructions):
+        replaced.append(Instruction("set" + instructions[-1].mnemonic[1:], (Register(taken, 8),)))
     if any(not _is_modelled(i) or features(i) for i in replaced):
         return None
     canonical = canonicalise(replaced)
     if canonical is None:
         return None
     relative = frozenset(o.displacement for i in instructions for o in i.operands if isinstance(o, Mem) and o.rip)
-    return Celled(canonical, {VIRTUAL + k: cells[f] for k, f in enumerate(canonical.families) if f in cells}, relative)
+    named = {f: VIRTUAL + k for k, f in enumerate(canonical.families)}
+    return Celled(canonical, {named[f]: cell for f, cell in cells.items()}, relative, named.get(taken))
 
 
 def accessed(instructions: Sequence[Instruction]) -> list[Sum | None]:
@@ -199,6 +225,10 @@ def _is_mixed(cell: Cell, seen: Sequence[tuple[Mem, bool]]) -> bool:
 def _on_cell(instruction: Instruction, family: int) -> Instruction:
     operands = tuple(Register(family, o.width) if isinstance(o, Mem) and o.width else o for o in instruction.operands)
     return Instruction(instruction.mnemonic, operands)
+
+
+def _is_jump(instruction: Instruction) -> bool:
+    return any(isinstance(o, Label) for o in instruction.operands)
 
 
 def _is_relative(instruction: Instruction) -> bool:

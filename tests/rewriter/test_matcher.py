@@ -14,7 +14,7 @@ from ruledb.machine.registers import parse_mask
 def outcome(rules, text, dead=ALL_FLAGS, **index):
     """What is put in place of *text*, or the reason why nothing is; None where no rule matches."""
     match RuleIndex(rules, **index).match(window_of(text, dead)):
-        case Candidate(_, option):
+        case Candidate(option=option):
             return sequence_text(option.after)
         case Refusal(reason):
             return reason

@@ -30,6 +30,8 @@ def form(text):
         ("mov rax, qword ptr [rsp+8]; mov eax, dword ptr [rax]", "mov r0, r1; mov r0d, r2d"),
         ("lea rax, [rip+0x1000]; mov ecx, dword ptr [rax+8]", "mov r0, c0; mov r1d, r2d"),
         ("movzx eax, byte ptr [rbx]; mov byte ptr [rbx], cl", "movzx r0d, r1b; mov r1b, r2b"),
+        ("cmp eax, ecx; jl somewhere", "cmp r0d, r1d; setl r2b"),
+        ("cmp dword ptr [rbp-8], 0; jne somewhere", "cmp r0d, 0; setne r1b"),
     ],
 )
 def test_places_become_registers(window, expected):
@@ -66,6 +68,8 @@ def test_what_registers_cannot_show_is_left_alone(window):
         ("mov eax, dword ptr [rbp-8]; add eax, 1; mov dword ptr [rbp-8], eax", "add r1d, 1", {"add dword ptr [r1+c0], 1"}),
         ("lea rax, [rip+0x1000]; mov ecx, dword ptr [rax+8]", "mov r1d, r2d", {"mov r1d, dword ptr [rip+(c0 + c1)]"}),
         ("lea rax, [rip+0x1000]; mov rcx, rax", "mov r1, c0", {"lea r1, [rip+c0]"}),
+        ("cmp eax, ecx; setl al; movzx eax, al; test eax, eax; jne far", "cmp r0d, r1d; setl r2b", {"cmp r0d, r1d; jl L"}),
+        ("mov eax, dword ptr [rbp-8]; test eax, eax; je far", "cmp r1d, 0; sete r2b", {"cmp dword ptr [r1+c0], 0; je L"}),
     ],
 )
 def test_candidates_are_written_with_the_addresses_of_the_window(window, candidate, expected):
@@ -83,6 +87,10 @@ def test_candidates_are_written_with_the_addresses_of_the_window(window, candida
         ("mov eax, dword ptr [rax]; mov ecx, eax", "mov r0d, r0d; mov r0d, r1d"),  # the base is gone
         ("lea rax, [rip+0x1000]; mov rcx, rax", "add r1, c0"),  # no instruction adds such an address
         ("mov ax, word ptr [rbx]; mov cx, ax", "mov r2b, r1h"),  # a byte inside a cell
+        ("test eax, eax; je far", "test r0d, r0d"),  # no jump
+        ("test eax, eax; je far", "sete r1b; test r0d, r0d"),  # not at the end
+        ("test eax, eax; je far", "mov r1b, r0b"),  # no condition
+        ("test eax, eax; je far", "sete r1b; setne r1b"),  # two of them
     ],
 )
 def test_what_no_operand_says_is_no_candidate(window, candidate):

@@ -17,9 +17,9 @@ def test_windows_hold_nothing_that_is_not_searched(text):
     (instruction,) = code(text)
     assert unsearched(instruction)
     assert not is_usable(instruction)
-    assert {"memory", "rip"} == SEARCHED
-    for known in ("add eax, ebx", "add eax, dword ptr [rbx]", "add dword ptr [rsp+8], 1", "lea rax, [rip+0x4000]"):
-        assert is_usable(code(known)[0])
+    assert {"memory", "rip", "branch"} == SEARCHED
+    for known in ("add eax, ebx", "add eax, dword ptr [rbx]", "add dword ptr [rsp+8], 1", "lea rax, [rip+0x4000]", "jne L"):
+        assert is_usable(seq(known)[0])
 
 
 @pytest.mark.parametrize("text", ["add rsp, 8", "lea rax, [rsp+8]", "mov rsp, rbp", "mov qword ptr [rsp], rsp"])
