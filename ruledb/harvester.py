@@ -24,10 +24,13 @@ from ruledb.search.reach import unsearched
 from ruledb.semantics.forms import barrier, features
 from ruledb.semantics.symbolic import reads_and_writes
 
-__all__ = ["MAX_FAMILIES", "Harvest", "Sighting", "elf_files", "harvest", "is_connected", "is_usable", "live_of"]
+__all__ = ["LONGEST_IN_MEMORY", "MAX_FAMILIES", "Harvest", "Sighting", "elf_files", "harvest", "is_connected", "is_usable", "live_of"]
 
 MAX_FAMILIES = 4
 """Registers of a harvested window, named and implicit ones together: what a search has slots for. Places in memory are such registers."""
+
+LONGEST_IN_MEMORY = 4
+"""Instructions of a window with memory or a jump: its replacements are shorter than those of others, and nothing was learned from longer ones."""
 
 MAX_NAMED = 6
 """Registers of a window with memory, with those that only address it."""
@@ -153,9 +156,10 @@ def harvest(path: Path, longest: int, *, connected: bool = True) -> Harvest:
 
 def _forms(instructions: tuple[Instruction, ...], *, connected: bool) -> tuple[Canonical, ...]:
     """The symbolic form and, where it has constants, the literal one; none where the window is not worth keeping."""
-    if len(instructions) == 1 and "branch" in features(instructions[0]):
+    found = frozenset().union(*map(features, instructions))
+    in_memory = bool(found & {"memory", "rip", "branch"})
+    if in_memory and (len(instructions) > LONGEST_IN_MEMORY or (len(instructions) == 1 and "branch" in found)):
         return ()
-    in_memory = any(features(i) & {"memory", "rip", "branch"} for i in instructions)
     if len(families_in(instructions)) > (MAX_NAMED if in_memory else MAX_FAMILIES) or (connected and not is_connected(instructions)):
         return ()
     symbolic = canonicalise(instructions)

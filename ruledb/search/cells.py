@@ -46,6 +46,7 @@ class Celled:
         cells: By the canonical family that stands for each.
         relative: The window's symbols that are rip-relative addresses.
         taken: The canonical family that tells whether the closing jump is taken; None where there is no jump.
+        accesses: What the window loads and stores, in order: whether it is a store, and its bits.
 
     """
 
@@ -53,6 +54,7 @@ class Celled:
     cells: Mapping[int, Cell]
     relative: frozenset[Constant] = frozenset()
     taken: int | None = None
+    accesses: tuple[tuple[bool, int], ...] = ()
 
     def live(self, live: int) -> int:
         """The mask *live* over the window's families, over those here; cells that are written are live, as far as they reach."""
@@ -87,7 +89,7 @@ class Celled:
     def _bodies(self, candidate: Sequence[Instruction]) -> Iterator[tuple[Instruction, ...]]:
         choices = [tuple(self._written(i)) for i in candidate]
         for chosen in product(*choices):
-            if self._is_right(candidate, chosen):
+            if _is_part(_accesses(chosen), self.accesses) and self._is_right(candidate, chosen):
                 yield chosen
 
     def _written(self, instruction: Instruction) -> Iterator[Instruction]:
@@ -182,7 +184,7 @@ def celled(instructions: Sequence[Instruction]) -> Celled | None:
         return None
     relative = frozenset(o.displacement for i in instructions for o in i.operands if isinstance(o, Mem) and o.rip)
     named = {f: VIRTUAL + k for k, f in enumerate(canonical.families)}
-    return Celled(canonical, {named[f]: cell for f, cell in cells.items()}, relative, named.get(taken))
+    return Celled(canonical, {named[f]: cell for f, cell in cells.items()}, relative, named.get(taken), _accesses(instructions))
 
 
 def accessed(instructions: Sequence[Instruction]) -> list[Sum | None]:
@@ -208,7 +210,7 @@ def _writes_memory(instruction: Instruction) -> bool:
     """Whether the first operand of *instruction*, which is memory, is written."""
     if not isinstance(instruction.operands[0], Mem):
         return False
-    return bool(reads_and_writes(_on_cell(instruction, VIRTUAL + N_VIRTUAL - 1))[1] & lane_mask(Register(VIRTUAL + N_VIRTUAL - 1, 8)))
+    return bool(reads_and_writes(_on_cell(instruction, _PLACE))[1] & lane_mask(Register(_PLACE, 8)))
 
 
 def _cell(address: Sum, seen: Sequence[tuple[Mem, bool]]) -> Cell:
@@ -225,6 +227,27 @@ def _is_mixed(cell: Cell, seen: Sequence[tuple[Mem, bool]]) -> bool:
 def _on_cell(instruction: Instruction, family: int) -> Instruction:
     operands = tuple(Register(family, o.width) if isinstance(o, Mem) and o.width else o for o in instruction.operands)
     return Instruction(instruction.mnemonic, operands)
+
+
+_PLACE = VIRTUAL + N_VIRTUAL - 1
+"""A family to stand for an operand in memory where one instruction is looked at."""
+
+
+def _accesses(instructions: Sequence[Instruction]) -> tuple[tuple[bool, int], ...]:
+    """Loads and stores by operands, in order: whether each is a store, and its bits."""
+    found: list[tuple[bool, int]] = []
+    for instruction in instructions:
+        for mem in (o for o in instruction.operands if isinstance(o, Mem) and o.width):
+            reads, writes, _ = reads_and_writes(_on_cell(instruction, _PLACE))
+            place = lane_mask(Register(_PLACE, 8))
+            found += [(is_store, mem.width) for is_store, mask in ((False, reads), (True, writes)) if mask & place]
+    return tuple(found)
+
+
+def _is_part(some: Sequence[tuple[bool, int]], all_of: Sequence[tuple[bool, int]]) -> bool:
+    """Whether *some* are among *all_of* in this order: no policy admits other accesses, or another order."""
+    left = iter(all_of)
+    return all(access in left for access in some)
 
 
 def _is_jump(instruction: Instruction) -> bool:
