@@ -30,7 +30,7 @@ MAX_FAMILIES = 4
 """Registers of a harvested window, named and implicit ones together: what a search has slots for. Places in memory are such registers."""
 
 LONGEST_IN_MEMORY = 4
-"""Instructions of a window with memory or a jump: its replacements are shorter than those of others, and nothing was learned from longer ones."""
+"""Instructions of a window with memory or a jump: from longer ones nothing was learned, since their replacements are short."""
 
 MAX_NAMED = 6
 """Registers of a window with memory, with those that only address it."""
