@@ -177,7 +177,7 @@ def read_program(image: Image, encodings: Encodings | None = None, found: Sequen
     reasons = _reasons(image, found, listing, home, entries)
     clusters = _clusters(found, listing, cuts, ranges, entries.externals)
     is_call = listing.has_target & (listing.flow == FLOWS[Flow.CALL])
-    called = np.setdiff1d(listing.target[is_call], np.array(sorted(entries.externals), dtype=np.uint64))
+    called = np.setdiff1d(listing.other(is_call), np.array(sorted(entries.externals), dtype=np.uint64))
     callees = ranges.index_of(called)
     behind = (callees >= 0) & (called != ranges.starts[callees]) if len(found) else np.zeros(0, dtype=np.bool_)
     return Program(
@@ -189,7 +189,7 @@ def read_program(image: Image, encodings: Encodings | None = None, found: Sequen
         frozenset(found[i].start for i in entries.unreadable),
         entries.externals,
         entered_by_call=frozenset(ranges.starts[callees[behind]].tolist()),
-        called_from_outside=frozenset(listing.target[is_call & ~is_readable[home]].tolist()),
+        called_from_outside=frozenset(listing.other(is_call & ~is_readable[home]).tolist()),
         may_raise=_may_raise(listing, entries.sites),
     )
 
@@ -215,7 +215,7 @@ def _without_relocated(image: Image, listing: Listing) -> Listing:
     """*listing* of an object file: what a linker fills in later is no target and no reference yet, but where it is known."""
     fields = sorted(image.relocated)
     holders = np.searchsorted(listing.address, np.array(fields, dtype=np.uint64), side="right") - 1
-    target, has_target, has_reference = listing.target.copy(), listing.has_target.copy(), listing.has_reference.copy()
+    linked, has_target, has_reference = listing.other(slice(None)), listing.has_target.copy(), listing.has_reference.copy()
     was_target, ends = listing.has_target.tolist(), listing.end_of(np.arange(len(listing)))
     for field, holder in zip(fields, holders.tolist(), strict=True):
         if holder < 0 or field >= int(ends[holder]):
@@ -223,8 +223,8 @@ def _without_relocated(image: Image, listing: Listing) -> Listing:
         known = image.relocated[field]
         has_reference[holder] = False
         has_target[holder] = was_target[holder] and known is not None
-        target[holder] = known or 0
-    return replace(listing, target=target, has_target=has_target, has_reference=has_reference)
+        linked[holder] = known or 0
+    return replace(listing, linked=linked, has_target=has_target, has_reference=has_reference)
 
 
 def _gaps(ranges: Iterable[tuple[int, int]], found: Iterable[Function]) -> Iterator[tuple[int, int]]:
@@ -246,8 +246,8 @@ def _gaps(ranges: Iterable[tuple[int, int]], found: Iterable[Function]) -> Itera
 def _reasons(image: Image, found: Sequence[Function], listing: Listing, home: Indices, entries: Entries) -> dict[int, str]:
     """Index of a function → why it is opaque. A jump through a loader's slot is a call of an outside function."""
     slots = np.array(sorted(image.slots), dtype=np.uint64)
-    jumps = (listing.flow == FLOWS[Flow.INDIRECT_JUMP]) & (home >= 0)
-    jumps &= ~(listing.has_reference & np.isin(listing.reference, slots))
+    jumps = np.flatnonzero((listing.flow == FLOWS[Flow.INDIRECT_JUMP]) & (home >= 0))
+    jumps = jumps[~(listing.has_reference[jumps] & np.isin(listing.other(jumps), slots))]
     return (
         entries.pointed
         | entries.strange_sites
@@ -296,7 +296,7 @@ def _clusters(found: Sequence[Function], listing: Listing, cuts: Cuts, ranges: R
 
     last = cuts.stop - 1
     is_plain_jump = listing.flow[last] == FLOWS[Flow.JUMP]
-    for where, goes, is_tail in ((listing.end_of(last), cuts.goes_on, False), (listing.target[last], cuts.jumps, True)):
+    for where, goes, is_tail in ((listing.end_of(last), cuts.goes_on, False), (listing.other(last), cuts.jumps, True)):
         others = ranges.index_of(where)
         joins = goes & (others >= 0) & (others != cuts.function)
         if is_tail:

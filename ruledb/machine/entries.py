@@ -59,7 +59,7 @@ class Entries:
 def find_entries(image: Image, found: Sequence[Function], listing: Listing) -> Entries:
     """The entries of the functions *found* in *image*, whose code is *listing*."""
     ranges = Ranges(found)
-    targets = np.unique(listing.target[listing.has_target])
+    targets = np.unique(listing.other(listing.has_target))
     externals = dict(_externals(image, targets))
     outside = np.array(sorted(externals), dtype=np.uint64)
     pointers, accessed = _references(image, listing)
@@ -122,12 +122,11 @@ def _externals(image: Image, targets: Addresses) -> Iterator[tuple[int, str]]:
 
 def _references(image: Image, listing: Listing) -> tuple[Addresses, Addresses]:
     """The addresses of code that instructions take, and those that they read or write."""
-    if not image.executable_ranges:
-        return listing.reference[:0], listing.reference[:0]
-    low, high = image.executable_ranges[0][0], image.executable_ranges[-1][1]
-    is_code = listing.has_reference & (listing.reference >= low) & (listing.reference < high) & ~_starts_with(listing, ENDBR64)
-    touches = listing.encodings.tables.touches_memory[listing.form]
-    return np.unique(listing.reference[is_code & ~touches]), np.unique(listing.reference[is_code & touches])
+    index = np.flatnonzero(listing.has_reference & ~_starts_with(listing, ENDBR64))
+    other, touches = listing.other(index), listing.encodings.tables.touches_memory[listing.form[index]]
+    low, high = (image.executable_ranges[0][0], image.executable_ranges[-1][1]) if image.executable_ranges else (0, 0)
+    is_code = (other >= low) & (other < high)
+    return np.unique(other[is_code & ~touches]), np.unique(other[is_code & touches])
 
 
 def _starts_with(listing: Listing, code: bytes) -> Marks:
@@ -168,7 +167,7 @@ def _table_targets(image: Image, listing: Listing) -> Addresses:
     """
     is_base = listing.has_reference & ~listing.encodings.tables.touches_memory[listing.form]
     found = [np.empty(0, dtype=np.uint64)]
-    bases = np.unique(listing.reference[is_base])
+    bases = np.unique(listing.other(is_base))
     # Most of what a `lea` points at is no table: not even its first word leads anywhere.
     is_table = find(listing.address, bases + words_at(image, bases).astype(np.uint64))[1]
     for table in bases[is_table].tolist():

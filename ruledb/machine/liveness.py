@@ -137,9 +137,9 @@ class _Problem:
         self.is_named = _named(program, listing, self.last)
         starts = listing.address[cuts.first]
         self.behind, self.falls = self._successors(starts, listing.end_of(self.last), cuts.goes_on)
-        self.target, self.goes = self._successors(starts, listing.target[self.last], cuts.jumps)
+        self.target, self.goes = self._successors(starts, listing.other(self.last), cuts.jumps)
         self.calls = self.is_call & listing.has_target[self.last] & ~self.is_named
-        self.callee, is_block = find(starts, listing.target[self.last])
+        self.callee, is_block = find(starts, listing.other(self.last))
         self.enters = self.calls & is_block
         self.roles = self._roles(is_block)
         self.generated, self.through, self.ahead_flags = transfers(self.roles, cuts.first, cuts.stop)
@@ -206,7 +206,7 @@ class _Problem:
         ends = np.array([f.end for f in self.program.functions], dtype=np.uint64)
         if len(starts) == 0:
             return np.full(self.n_blocks, -1)
-        target = self.program.listing.target[self.last]
+        target = self.program.listing.other(self.last)
         index = np.searchsorted(starts, target, side="right") - 1
         return np.where(self.calls & (index >= 0) & (target < ends[np.maximum(index, 0)]), index, -1)
 
@@ -265,5 +265,5 @@ def _named(program: Program, listing: Listing, last: Indices) -> Marks:
     externals = np.array(sorted(program.externals), dtype=np.uint64)
     slots = np.array(sorted(program.image.slots), dtype=np.uint64)
     is_indirect = listing.has_flow(Flow.INDIRECT_JUMP, Flow.INDIRECT_CALL)[last]
-    by_stub = listing.has_target[last] & np.isin(listing.target[last], externals)
-    return by_stub | (~listing.has_target[last] & is_indirect & listing.has_reference[last] & np.isin(listing.reference[last], slots))
+    by_stub = listing.has_target[last] & np.isin(listing.other(last), externals)
+    return by_stub | (~listing.has_target[last] & is_indirect & listing.has_reference[last] & np.isin(listing.other(last), slots))
