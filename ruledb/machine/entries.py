@@ -42,13 +42,15 @@ class Entries:
     """
     What is known before blocks are cut.
 
-    *leaders*: addresses where a block starts, if an instruction does, ascending. *externals*: address of a linkage stub →
+    *leaders*: addresses where a block starts, if an instruction does, ascending; *taken*: those that are so not only because a
+    branch leads there. *externals*: address of a linkage stub →
     the outside function's name. *unreadable* and *pointed*: index of a function → why its instructions are uncertain, or
     why it is not touched though they are certain. *sites*: the calls (and whatever else may raise) with landing pads.
     *strange_sites*: functions whose landing pads are unknown.
     """
 
     leaders: Addresses
+    taken: Addresses
     externals: dict[int, str]
     unreadable: dict[int, str]
     pointed: dict[int, str]
@@ -71,8 +73,10 @@ def find_entries(image: Image, found: Sequence[Function], listing: Listing) -> E
     is_inside = (homes >= 0) & (pointers != ranges.starts[np.maximum(homes, 0)]) if len(found) else np.zeros(len(pointers), dtype=np.bool_)
     entered = np.union1d(np.setdiff1d(targets, outside), taken)
     with_data = ranges.index_of(accessed)
+    everywhere = np.union1d(taken, np.array(sorted(image.taken_addresses), dtype=np.uint64))
     return Entries(
-        np.union1d(np.union1d(targets, taken), np.array(sorted(image.taken_addresses), dtype=np.uint64)),
+        np.union1d(targets, everywhere),
+        everywhere,
         externals,
         _unreadable(found, ranges, listing, entered, with_data[with_data >= 0]),
         # A pointer to the middle of a function may lead to data, too, that only looks like code.
@@ -147,8 +151,8 @@ def _immediates(image: Image, listing: Listing) -> Addresses:
         return listing.address[:0]
     low, high = image.executable_ranges[0][0], image.executable_ranges[-1][1]
     codes = listing.encodings.codes
-    last = np.array([int.from_bytes(code[-4:], "little") if len(code) > 4 else 0 for code in codes], dtype=np.uint64)
-    values = np.unique(last[listing.encoding])
+    last = [[int.from_bytes(code[-size:], "little") if len(code) > size else 0 for code in codes] for size in (4, 8)]
+    values = np.unique(np.array(last, dtype=np.uint64)[:, np.unique(listing.encoding)])
     values = values[(values >= max(low, 1)) & (values < high)]
     return values[find(listing.address, values)[1]]
 

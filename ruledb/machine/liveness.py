@@ -138,6 +138,8 @@ class _Problem:
         starts = listing.address[cuts.first]
         self.behind, self.falls = self._successors(starts, listing.end_of(self.last), cuts.goes_on)
         self.target, self.goes = self._successors(starts, listing.other(self.last), cuts.jumps)
+        self.fan, is_block = find(starts, program.fans.target)
+        assert is_block.all(), "a table leads to no block"
         self.calls = self.is_call & listing.has_target[self.last] & ~self.is_named
         self.callee, is_block = find(starts, listing.other(self.last))
         self.enters = self.calls & is_block
@@ -172,7 +174,9 @@ class _Problem:
         rest = ~self.is_return
         unknown |= rest & ((cuts.goes_on & ~self.falls) | (cuts.jumps & ~self.goes & ~self.is_named))
         unknown |= rest & outward & (not self.follows)
-        unknown |= rest & ~outward & self.is_jump & ~listing.has_target[self.last]
+        is_fan = np.zeros(n, dtype=np.bool_)
+        is_fan[program.fans.block] = True
+        unknown |= rest & ~outward & self.is_jump & ~listing.has_target[self.last] & ~is_fan
         has_pads = np.array([f.has_lsda for f in program.functions], dtype=np.bool_)
         # An unwinder may go on at any landing pad, with the callee-saved registers as they are at the call.
         returning = self.is_return | outward | (self.is_call & has_pads[cuts.function] if n else self.is_call)
@@ -195,9 +199,11 @@ class _Problem:
             (returns, function, blocks, False, np.where(self.is_named, no_flags, self.through_flags)),
             (self.falls & (called >= 0), self.behind, called + self.n_blocks, False, flags),
         ]
-        for goes, other in ((self.falls, self.behind), (self.goes, self.target)):
-            heir = function[other] if self.n_blocks else function
-            parts.append((goes & (heir != function), function, heir, False, flags))
+        source, fan = self.program.fans.block, self.fan
+        parts.append((np.ones(len(source), dtype=np.bool_), fan, source, True, self.through_flags[source]))
+        for number, other in ((blocks[self.falls], self.behind[self.falls]), (blocks[self.goes], self.target[self.goes]), (source, fan)):
+            heir = function[other]
+            parts.append((heir != function[number], function[number], heir, False, flags[number]))
         return edges_from(self.n_blocks + self.n_functions, parts)
 
     def _called_function(self) -> Indices:
@@ -242,6 +248,8 @@ class _Problem:
         for goes, other in ((self.falls, self.behind), (self.goes, self.target)):
             live |= np.where(goes, both[other], _NONE) if n else live
             live_flags |= np.where(goes, values.flags[other], _NO_FLAGS) if n else live_flags
+        np.bitwise_or.at(live, self.program.fans.block, both[self.fan])
+        np.bitwise_or.at(live_flags, self.program.fans.block, values.flags[self.fan])
         returns = self.is_return | (self.is_jump & self.is_named)
         function = cuts.function + n
         live |= np.where(returns, values.seen[function], _NONE)
