@@ -6,7 +6,7 @@ known here compute; the same unknown is the same value.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ruledb.machine.codec import Decoded
 from ruledb.machine.instruction import Imm, Mem
@@ -69,6 +69,16 @@ class Sum:
     def times(self, factor: int) -> "Sum":
         """The sum, *factor* times."""
         return Sum(self.constant * factor & _WORD, tuple((u, f * factor & _WORD) for u, f in self.terms if f * factor & _WORD))
+
+    def put(self, unknown: "Unknown", value: int) -> "Sum":
+        """The sum where *unknown* is *value*, also in the addresses of what is loaded."""
+        total = Sum(self.constant)
+        for part, factor in self.terms:
+            known = constant(value) if part == unknown else Sum(terms=((part, 1),))
+            if isinstance(part, Load):
+                known = Sum(terms=((replace(part, address=part.address.put(unknown, value)), 1),))
+            total += known.times(factor)
+        return total
 
     @property
     def unknown(self) -> Unknown | None:

@@ -14,25 +14,26 @@ cautious, too few would make it wrong. A comparison that bounds the index is onl
 allows is not understood), and for absolute tables the licence to end where another table starts. A table must hold a target
 within the jump's own function: tables of functions may hold entries that lead elsewhere, and end nobody knows where.
 
-Pointers lead to what is known to be entered anyway, since a pointer to code stands in data, in relocations or in an
+A pointer is, too, what the caller hands over, and whatever a jump goes to once the frame is given back: it leaves the
+function. Pointers lead to what is known to be entered anyway, since a pointer to code stands in data, in relocations or in an
 instruction; there all of them are found. So their jumps hide no entries, though all is live at them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
 import numpy as np
 
-from ruledb.machine.address import Load, Low, Sum, Unknown, address_of, low_bits, value_of
+from ruledb.machine.address import Before, Load, Low, Sum, Unknown, address_of, low_bits, value_of
 from ruledb.machine.codec import Decoded
 from ruledb.machine.elf import Image
 from ruledb.machine.instruction import Imm, Mem
 from ruledb.machine.listing import Addresses, Listing, find
-from ruledb.machine.registers import Register
+from ruledb.machine.registers import RBP, RSP, Register, family_mask
 from ruledb.machine.words import words_at
 
-__all__ = ["Entries", "Jump", "Step", "Table", "entries_of", "jump_of", "next_table"]
+__all__ = ["Entries", "Jump", "Step", "Table", "Way", "entries_of", "jump_of", "next_table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +69,25 @@ class Jump(Enum):
     UNKNOWN = auto()
 
 
+@dataclass(frozen=True, slots=True)
+class Way:
+    """
+    The stretch of code that led to a jump. *from_start*: it is all that the function has run. *base_of*: by a register's
+    family, the only constant that the function ever puts there, if there is one.
+    """
+
+    steps: Sequence[Step]
+    from_start: bool
+    base_of: Callable[[int], int | None]
+
+
 _RELATIVE, _ABSOLUTE = 4, 8
+_STACK = family_mask(RSP)
 
 
-def jump_of(stretch: Sequence[Step]) -> Table | Jump:
-    """What the indirect jump at the end of *stretch* goes by."""
-    code = [step.decoded for step in stretch]
+def jump_of(way: Way) -> Table | Jump:
+    """What the indirect jump at the end of *way* goes by."""
+    code = [step.decoded for step in way.steps]
     last = len(code) - 1
     (operand,) = code[last].instruction.operands
     value: Sum | None = None
@@ -81,15 +95,41 @@ def jump_of(stretch: Sequence[Step]) -> Table | Jump:
         value = value_of(code, last, operand)
     elif isinstance(operand, Mem) and (address := address_of(code, last, operand)) is not None:
         value = Sum(terms=((Load(last, address, _ABSOLUTE, is_signed=False), 1),))
+    if value is None:
+        return Jump.UNKNOWN
+    for unknown, _ in value.terms:
+        if isinstance(unknown, Before) and len(value.terms) > 1 and (base := way.base_of(unknown.family)) is not None:
+            value = value.put(unknown, base)
     match value:
         case Sum(base, ((Load(_, Sum(table, ((index, 4),)), 4, True), 1),)):
-            return Table(table, base, _RELATIVE, _bound(stretch, index))
+            return Table(table, base, _RELATIVE, _bound(way.steps, index))
         case Sum(0, ((Load(_, Sum(table, ((index, 8),)), 8, False), 1),)) if table:
-            return Table(table, 0, _ABSOLUTE, _bound(stretch, index))
+            return Table(table, 0, _ABSOLUTE, _bound(way.steps, index))
         case Sum(0, ((Load(_, _, 8, False), 1),)):
+            return Jump.POINTER
+        case Sum(0, ((Before(), 1),)) if way.from_start or _leaves(code):
+            return Jump.POINTER
+        case Sum(0, ((_, 1),)) if _leaves(code):
             return Jump.POINTER
         case _:
             return Jump.UNKNOWN
+
+
+def _leaves(code: Sequence[Decoded]) -> bool:
+    """Whether the last of what *code* does to the stack pointer is to give back the frame, as ahead of a call in the place of a return."""
+    changes = [d for d in code if d.writes & _STACK]
+    if not changes:
+        return False
+    last = changes[-1].instruction
+    match last.mnemonic, last.operands:
+        case ("pop", (Register(),)) | ("leave", ()):
+            return True
+        case "add", (_, Imm(int(value))):
+            return value > 0
+        case "lea", (_, Mem(base=Register(family=family))):
+            return family == RBP
+        case _:
+            return False
 
 
 _BELOW = {("ja", False): 1, ("jae", False): 0, ("jbe", True): 1, ("jb", True): 0}

@@ -11,12 +11,13 @@ from functools import cached_property
 
 import numpy as np
 
-from ruledb.machine.codec import Flow
+from ruledb.machine.codec import Flow, decode
 from ruledb.machine.cuts import Cuts
-from ruledb.machine.dispatch import Jump, Step, Table, entries_of, jump_of, next_table
+from ruledb.machine.dispatch import Jump, Step, Table, Way, entries_of, jump_of, next_table
 from ruledb.machine.elf import Image
 from ruledb.machine.functions import Function
 from ruledb.machine.listing import FLOWS, Addresses, Indices, Listing, Marks, find
+from ruledb.machine.registers import Register, family_mask
 
 __all__ = ["Fans", "find_fans"]
 
@@ -57,8 +58,8 @@ def find_fans(
     certain = _Certain(image, found, listing, unreadable)
     numbers = np.flatnonzero(listing.flow[last] == FLOWS[Flow.INDIRECT_JUMP])
     is_named = listing.has_reference[last[numbers]] & np.isin(listing.other(last[numbers]), named)
-    ways = _Ways(listing, cuts, entered)
-    jumps = {number: jump_of(ways.stretch(number)) for number in numbers[~is_named].tolist()}
+    ways = _Ways(found, listing, cuts, entered)
+    jumps = {number: jump_of(ways.way(number)) for number in numbers[~is_named].tolist()}
     tables = [jump for jump in jumps.values() if isinstance(jump, Table)]
     blocks, targets = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.uint64)]
     reasons: dict[int, str] = {}
@@ -98,6 +99,13 @@ class _Certain:
             is_code |= (targets >= low) & (targets < high)
         return is_code & ~is_known
 
+    def is_within(self, addresses: Addresses, function: Function) -> bool:
+        """Whether one of *addresses* lies behind the start of a function, or at the start of *function*."""
+        starts, ends, _ = self._ranges
+        index = np.searchsorted(starts, addresses, side="right") - 1
+        is_inside = (index >= 0) & (addresses < ends[index])
+        return bool((is_inside & ((addresses != starts[index]) | (addresses == function.start))).any())
+
 
 def _led_to(certain: _Certain, function: Function, jump: Table | Jump, tables: Sequence[Table]) -> Addresses | str:
     """Where a *jump* in *function* leads; nowhere, if that is known to be entered anyway; the reason, where it is not known."""
@@ -109,7 +117,7 @@ def _led_to(certain: _Certain, function: Function, jump: Table | Jump, tables: S
             return targets
         if jump.is_relative:
             return "jump table"
-    if jump is Jump.UNKNOWN or _makes_addresses(certain.listing, function):
+    if jump is Jump.UNKNOWN or _makes_addresses(certain, function):
         return "indirect jump"
     return np.empty(0, dtype=np.uint64)
 
@@ -125,11 +133,21 @@ def _targets(certain: _Certain, function: Function, table: Table, end: int | Non
     return np.unique(entries.targets) if is_own.any() else None
 
 
-def _makes_addresses(listing: Listing, function: Function) -> bool:
-    """Whether *function* holds a constant of 64 bits: code for large programs makes addresses from those, which then stand nowhere else."""
+def _makes_addresses(certain: _Certain, function: Function) -> bool:
+    """
+    Whether *function* may work out an address of code from a part of one, so that the whole stands nowhere: it names a place
+    within a function, or itself, or holds a constant of 64 bits, as code for large programs does.
+    """
+    listing = certain.listing
     low, high = np.searchsorted(listing.address, np.array([function.start, function.end], dtype=np.uint64)).tolist()
-    codes, numbers = listing.encodings.codes, np.unique(listing.encoding[low:high]).tolist()
-    return any(len(codes[number]) == _LONG_MOVE and codes[number][1] & 0xF8 == _MOVE for number in numbers)
+    codes = [listing.encodings.codes[number] for number in np.unique(listing.encoding[low:high]).tolist()]
+    if any(len(code) == _LONG_MOVE and code[1] & 0xF8 == _MOVE for code in codes):
+        return True
+    referring = np.arange(low, high)[listing.has_reference[low:high]]
+    named = [listing.other(referring)]
+    if not certain.image.is_position_independent:
+        named.append(np.array([int.from_bytes(code[-4:], "little") for code in codes if len(code) > 4], dtype=np.uint64))
+    return certain.is_within(np.concatenate(named), function)
 
 
 _LONG_MOVE, _MOVE = 10, 0xB8
@@ -142,8 +160,8 @@ _LONGEST_WAY = 6
 class _Ways:
     """The ways that lead to blocks."""
 
-    def __init__(self, listing: Listing, cuts: Cuts, entered: Addresses) -> None:
-        self._listing, self._cuts = listing, cuts
+    def __init__(self, found: Sequence[Function], listing: Listing, cuts: Cuts, entered: Addresses) -> None:
+        self._found, self._listing, self._cuts = found, listing, cuts
         starts, last = listing.address[cuts.first], cuts.stop - 1
         n_ways = np.zeros(len(starts), dtype=np.int64)
         self._before, self._is_taken = np.full(len(starts), -1), np.zeros(len(starts), dtype=np.bool_)
@@ -163,8 +181,9 @@ class _Ways:
         n_ways[index[is_block]] += 2
         self._before[n_ways != 1] = -1
 
-    def stretch(self, number: int) -> list[Step]:
+    def way(self, number: int) -> Way:
         """The code that has run when control is at the end of block *number*, as far back as there is one way only."""
+        function = self._found[self._cuts.function[number]]
         steps: list[Step] = []
         is_taken = False
         for _ in range(_LONGEST_WAY):
@@ -173,4 +192,41 @@ class _Ways:
             is_taken, number = bool(self._is_taken[number]), int(self._before[number])
             if number < 0:
                 break
-        return steps
+        return Way(steps, steps[0].decoded.address == function.start, lambda family: self._base(function, family))
+
+    def _base(self, function: Function, family: int) -> int | None:
+        """
+        The only constant that *function* ever puts into the register of *family*: `lea` takes it from the instruction's own
+        address, and all else that is put there is what `pop` restores. No other code jumps into the function's middle.
+        """
+        listing, mask = self._listing, family_mask(family)
+        low, high = np.searchsorted(listing.address, np.array([function.start, function.end], dtype=np.uint64)).tolist()
+        inside = listing.encoding[low:high]
+        if self._is_entered_within(low, high):
+            return None
+        bases: set[int] = set()
+        for number in np.unique(inside).tolist():
+            effects = listing.encodings.effects[listing.encodings.form[number]]
+            if effects.writes & mask and effects.flow is Flow.NEXT:
+                places = np.flatnonzero(inside == number) + low
+                value = next(decode(listing.encodings.codes[number])).instruction
+                if value.mnemonic == "lea" and listing.has_reference[places[0]] and value.operands[0] == Register(family, 64):
+                    bases.update(listing.other(places).tolist())
+                elif value.mnemonic != "pop":
+                    return None
+        return bases.pop() if len(bases) == 1 else None
+
+    def _is_entered_within(self, low: int, high: int) -> bool:
+        """Whether a branch from elsewhere leads behind the first of the instructions of index *low* to *high*."""
+        sources, targets = self._branches
+        first, last = self._listing.address[low], self._listing.address[high - 1]
+        into = sources[np.searchsorted(targets, first, side="right") : np.searchsorted(targets, last, side="right")]
+        return bool(((into < low) | (into >= high)).any())
+
+    @cached_property
+    def _branches(self) -> tuple[Indices, Addresses]:
+        """The indices of all direct branches and calls, and their targets, in the order of these."""
+        sources = np.flatnonzero(self._listing.has_target)
+        targets = self._listing.other(sources)
+        order = np.argsort(targets, kind="stable")
+        return sources[order], targets[order]

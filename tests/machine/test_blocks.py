@@ -102,7 +102,7 @@ def test_addresses_that_are_taken_are_entries(tmp_path, flags):
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("jmp rax", "indirect jump"),
+        ("add rax, rcx\n jmp rax", "indirect jump"),
         ("lea rcx, table[rip]\n movsxd rax, [rcx+rax*4]\n add rax, rcx\n jmp rax", "jump table"),
         (".byte 0x06\n ret", "undecodable"),
         ("jmp skip+1\nskip: lock add [rax], ecx\n ret", "branch into instruction"),
