@@ -17,7 +17,8 @@ from rewriter.matcher import LIVE_FLAGS, LIVE_REGISTER, UNFRAMED, Option, Refusa
 from rewriter.outline import Part, equalities
 from ruledb.machine.blocks import Program
 from ruledb.machine.codec import Flow, decode
-from ruledb.machine.listing import FLOWS, Indices, Listing, Marks
+from ruledb.machine.encodings import Numbers
+from ruledb.machine.listing import FLOWS, Indices, Listing, Marks, spans
 from ruledb.machine.liveness import EVERYTHING, Liveness
 from ruledb.machine.registers import ALL_REGISTERS, FLAG_SHIFT
 from ruledb.machine.window import is_barrier, is_filler
@@ -48,7 +49,7 @@ class _Places:
     `_REASONS` of why the first may not.
     """
 
-    block: Indices
+    block: Numbers
     kind: Indices
     may_apply: Marks
     reason: Indices
@@ -95,10 +96,10 @@ class Scanner:
         holds an address of the stack before it.
         """
         cuts = program.cuts
-        block = np.full(len(program.listing), -1, dtype=np.int64)
+        block = np.full(len(program.listing), -1, dtype=np.int32)
         lengths = np.where(wanted, cuts.stop - cuts.first, 0)
-        index = np.repeat(cuts.first - (np.cumsum(lengths) - lengths), lengths) + np.arange(int(lengths.sum()))
-        block[index] = np.repeat(np.arange(len(lengths)), lengths)
+        index = spans(cuts.first, lengths)
+        block[index] = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
         self._learn(program.listing, np.unique(program.listing.encoding[index]))
         is_candidate = np.zeros(len(lengths), dtype=np.bool_)
         places = [self._places(program.listing, block, columns, live, framed) for columns in self._windows(program.listing, block, index)]
@@ -131,7 +132,7 @@ class Scanner:
                     self._shapes[number] = part[0]
                     self._families[number] = _named(part)
 
-    def _windows(self, listing: Listing, block: Indices, index: Indices) -> Iterator[list[Indices]]:
+    def _windows(self, listing: Listing, block: Numbers, index: Indices) -> Iterator[list[Indices]]:
         """By length, the windows whose outline some pattern has: the indices of their first instructions, second ones, …"""
         index = index[~np.array(self._is_filler, dtype=np.bool_)[listing.encoding[index]]]
         shapes = np.array(self._shapes, dtype=np.int64)[listing.encoding[index]]
@@ -151,7 +152,7 @@ class Scanner:
             fits = at[np.isin(_outlines(node, named), self._outlines)]
             yield [index[fits + k] for k in range(length + 1)]
 
-    def _places(self, listing: Listing, block: Indices, columns: Sequence[Indices], live: Liveness, framed: Marks) -> _Places:
+    def _places(self, listing: Listing, block: Numbers, columns: Sequence[Indices], live: Liveness, framed: Marks) -> _Places:
         """The windows of one length, their first instructions in the first of *columns*, and so on, with what the rules say to them."""
         n_encodings = len(listing.encodings.codes)
         kind = np.zeros(len(columns[0]), dtype=np.int64)

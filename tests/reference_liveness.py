@@ -43,7 +43,9 @@ class Reference:
         if last.flow in _JUMPS and name is not None:
             # A tail call; a conditional one goes on here, too, which its successor tells.
             return (CALL_READS | RETURN_READS) << _ASSUMED if self.follows else EVERYTHING
-        if last.flow is Flow.INDIRECT_JUMP or (last.flow in _JUMPS and last.target is None):
+        if (last.flow is Flow.INDIRECT_JUMP and not block.successors) or (
+            last.flow in _JUMPS and last.target is None and not block.successors
+        ):
             return EVERYTHING
         # An unwinder may go on at any landing pad, with the callee-saved registers as they are at the call.
         function = self.program.function_at(block.start)

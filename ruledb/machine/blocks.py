@@ -15,15 +15,15 @@ from functools import cached_property
 import numpy as np
 
 from ruledb.machine.codec import Decoded, Flow
+from ruledb.machine.cuts import Cuts, cut
 from ruledb.machine.elf import Image
-from ruledb.machine.entries import Entries, Ranges, find_entries
+from ruledb.machine.entries import Ranges, find_entries
+from ruledb.machine.fans import Fans, find_fans
 from ruledb.machine.functions import Function, function_at, functions
-from ruledb.machine.listing import FLOWS, Addresses, Encodings, Indices, Listing, Marks, find, joined
+from ruledb.machine.listing import FLOWS, Addresses, Encodings, Listing, Marks, joined
 from ruledb.machine.lsda import CallSite
 
-__all__ = ["Block", "Cuts", "Program", "read_program"]
-
-_ENDS = (Flow.JUMP, Flow.CONDITIONAL, Flow.INDIRECT_JUMP, Flow.CALL, Flow.INDIRECT_CALL, Flow.RETURN, Flow.STOP, Flow.INTERRUPT)
+__all__ = ["Block", "Program", "read_program"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +50,6 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Cuts:
-    """
-    Blocks as arrays, ascending: *first* and *stop* are indices of instructions, *function* is that of the function. Where
-    *goes_on*, control may reach the place behind the block; where *jumps*, the last instruction's target.
-    """
-
-    first: Indices
-    stop: Indices
-    function: Indices
-    goes_on: Marks
-    jumps: Marks
-
-
-@dataclass(frozen=True)
 class Program:
     """
     An image with its functions and blocks.
@@ -87,6 +73,7 @@ class Program:
     entered_by_call: frozenset[int]
     called_from_outside: frozenset[int]
     may_raise: Marks
+    fans: Fans
 
     def function_at(self, address: int) -> Function | None:
         """The function that holds *address*."""
@@ -109,7 +96,8 @@ class Program:
         last = body[-1]
         behind = (last.end,) if cuts.goes_on[number] else ()
         target = (last.target,) if cuts.jumps[number] and last.target is not None else ()
-        return Block(body[0].address, self.functions[cuts.function[number]].start, body, (*behind, *target))
+        fan = self.fans.of(number) if last.flow is Flow.INDIRECT_JUMP else ()
+        return Block(body[0].address, self.functions[cuts.function[number]].start, body, (*behind, *target, *fan))
 
     def block_at(self, address: int) -> Block | None:
         """The block that holds *address*."""
@@ -175,11 +163,19 @@ def read_program(image: Image, encodings: Encodings | None = None, found: Sequen
     home = ranges.index_of(listing.address)
     is_readable = np.ones(len(found) + 1, dtype=np.bool_)
     is_readable[[*entries.unreadable, len(found)]] = False  # the last stands for no function
-    cuts = _cut(listing, home, is_readable[home], entries.leaders)
-    reasons = _reasons(image, found, listing, home, entries)
-    clusters = _clusters(found, listing, cuts, ranges, entries.externals)
+    leaders, taken = entries.leaders, np.union1d(entries.taken, ranges.starts)
+    while True:
+        cuts = cut(listing, home, is_readable[home], leaders)
+        fans = find_fans(image, found, listing, cuts, taken, entries.unreadable)
+        if np.isin(fans.target, taken).all():
+            break
+        # What a table leads to is an entry, too, and may cut the straight code in front of another jump.
+        leaders, taken = np.union1d(leaders, fans.target), np.union1d(taken, fans.target)
+    reasons = entries.pointed | entries.strange_sites | dict(fans.reasons)
+    reasons |= {i: "signal frame" for i, function in enumerate(found) if function.is_signal_frame} | entries.unreadable
+    clusters = _clusters(found, listing, cuts, ranges, entries.externals, fans)
     is_call = listing.has_target & (listing.flow == FLOWS[Flow.CALL])
-    called = np.setdiff1d(listing.target[is_call], np.array(sorted(entries.externals), dtype=np.uint64))
+    called = np.setdiff1d(listing.other(is_call), np.array(sorted(entries.externals), dtype=np.uint64))
     callees = ranges.index_of(called)
     behind = (callees >= 0) & (called != ranges.starts[callees]) if len(found) else np.zeros(0, dtype=np.bool_)
     return Program(
@@ -190,10 +186,11 @@ def read_program(image: Image, encodings: Encodings | None = None, found: Sequen
         _spread({found[i].start: reason for i, reason in reasons.items()}, clusters),
         frozenset(found[i].start for i in entries.unreadable),
         entries.externals,
-        entries.taken,
+        taken,
         entered_by_call=frozenset(ranges.starts[callees[behind]].tolist()),
-        called_from_outside=frozenset(listing.target[is_call & ~is_readable[home]].tolist()),
+        called_from_outside=frozenset(listing.other(is_call & ~is_readable[home]).tolist()),
         may_raise=_may_raise(listing, entries.sites),
+        fans=fans,
     )
 
 
@@ -218,7 +215,7 @@ def _without_relocated(image: Image, listing: Listing) -> Listing:
     """*listing* of an object file: what a linker fills in later is no target and no reference yet, but where it is known."""
     fields = sorted(image.relocated)
     holders = np.searchsorted(listing.address, np.array(fields, dtype=np.uint64), side="right") - 1
-    target, has_target, has_reference = listing.target.copy(), listing.has_target.copy(), listing.has_reference.copy()
+    linked, has_target, has_reference = listing.other(slice(None)), listing.has_target.copy(), listing.has_reference.copy()
     was_target, ends = listing.has_target.tolist(), listing.end_of(np.arange(len(listing)))
     for field, holder in zip(fields, holders.tolist(), strict=True):
         if holder < 0 or field >= int(ends[holder]):
@@ -226,8 +223,8 @@ def _without_relocated(image: Image, listing: Listing) -> Listing:
         known = image.relocated[field]
         has_reference[holder] = False
         has_target[holder] = was_target[holder] and known is not None
-        target[holder] = known or 0
-    return replace(listing, target=target, has_target=has_target, has_reference=has_reference)
+        linked[holder] = known or 0
+    return replace(listing, linked=linked, has_target=has_target, has_reference=has_reference)
 
 
 def _gaps(ranges: Iterable[tuple[int, int]], found: Iterable[Function]) -> Iterator[tuple[int, int]]:
@@ -246,49 +243,12 @@ def _gaps(ranges: Iterable[tuple[int, int]], found: Iterable[Function]) -> Itera
             position = end
 
 
-def _reasons(image: Image, found: Sequence[Function], listing: Listing, home: Indices, entries: Entries) -> dict[int, str]:
-    """Index of a function → why it is opaque. A jump through a loader's slot is a call of an outside function."""
-    slots = np.array(sorted(image.slots), dtype=np.uint64)
-    jumps = (listing.flow == FLOWS[Flow.INDIRECT_JUMP]) & (home >= 0)
-    jumps &= ~(listing.has_reference & np.isin(listing.reference, slots))
-    return (
-        entries.pointed
-        | entries.strange_sites
-        | dict.fromkeys(np.unique(home[jumps]).tolist(), "indirect jump")
-        | {i: "signal frame" for i, function in enumerate(found) if function.is_signal_frame}
-        | entries.unreadable
-    )
-
-
-_GOES_ON = tuple(flow for flow in Flow if flow not in (Flow.JUMP, Flow.INDIRECT_JUMP, Flow.RETURN, Flow.STOP))
-
-
-def _cut(listing: Listing, home: Indices, is_readable: Marks, leaders: Addresses) -> Cuts:
-    """The blocks of the instructions that are readable; *home* is the function of each instruction."""
-    n = len(listing)
-    ends = listing.has_flow(*_ENDS)
-    starts = np.ones(n, dtype=np.bool_)
-    if n:
-        starts[1:] = ends[:-1] | (home[1:] != home[:-1])
-        index, is_found = find(listing.address, leaders)
-        starts[index[is_found]] = True
-    first = np.flatnonzero(starts)
-    stop = np.append(first[1:], n)[: len(first)]
-    first, stop = first[is_readable[first]], stop[is_readable[first]]
-    last = stop - 1
-    function = home[first]
-    # A call at a function's very end does not return: what stands behind is another function.
-    is_call = listing.has_flow(Flow.CALL, Flow.INDIRECT_CALL)
-    is_final = np.append(home[1:] != home[:-1], True)[last] if n else is_call[last]
-    goes_on = np.isin(listing.flow[last], [FLOWS[flow] for flow in _GOES_ON]) & ~(is_call[last] & is_final)
-    jumps = listing.has_target[last] & ~is_call[last]
-    return Cuts(first, stop, function, goes_on, jumps)
-
-
-def _clusters(found: Sequence[Function], listing: Listing, cuts: Cuts, ranges: Ranges, externals: Mapping[int, str]) -> dict[int, int]:
+def _clusters(
+    found: Sequence[Function], listing: Listing, cuts: Cuts, ranges: Ranges, externals: Mapping[int, str], fans: Fans
+) -> dict[int, int]:
     """
     Function → the representative of its cluster: functions that are parts of one, because a conditional jump, a jump
-    to a middle or falling through leads from one into the other.
+    to a middle, a table of jumps or falling through leads from one into the other.
     """
     parent = {f.start: f.start for f in found}
 
@@ -297,16 +257,21 @@ def _clusters(found: Sequence[Function], listing: Listing, cuts: Cuts, ranges: R
             parent[start] = start = parent[parent[start]]
         return start
 
-    last = cuts.stop - 1
-    is_plain_jump = listing.flow[last] == FLOWS[Flow.JUMP]
-    for where, goes, is_tail in ((listing.end_of(last), cuts.goes_on, False), (listing.target[last], cuts.jumps, True)):
+    last, blocks = cuts.stop - 1, np.arange(len(cuts.stop))
+    falls, jumps = blocks[cuts.goes_on], blocks[cuts.jumps]
+    is_plain = listing.flow[last[jumps]] == FLOWS[Flow.JUMP]
+    ways = (
+        (falls, listing.end_of(last[falls]), np.zeros(len(falls), dtype=np.bool_)),
+        (jumps, listing.other(last[jumps]), is_plain),
+        (fans.block, fans.target, np.zeros(len(fans.block), dtype=np.bool_)),
+    )
+    for source, where, may_call in ways:
         others = ranges.index_of(where)
-        joins = goes & (others >= 0) & (others != cuts.function)
-        if is_tail:
-            joins &= ~(is_plain_jump & (where == ranges.starts[np.maximum(others, 0)])) if len(found) else joins
-        for block in np.flatnonzero(joins).tolist():
-            if int(where[block]) not in externals:
-                parent[root(found[cuts.function[block]].start)] = root(found[others[block]].start)
+        joins = (others >= 0) & (others != cuts.function[source])
+        joins &= ~(may_call & (where == ranges.starts[np.maximum(others, 0)])) if len(found) else joins
+        for k in np.flatnonzero(joins).tolist():
+            if int(where[k]) not in externals:
+                parent[root(found[cuts.function[source[k]]].start)] = root(found[others[k]].start)
     return {start: root(start) for start in parent}
 
 

@@ -76,7 +76,7 @@ _MACHINES = {2: "SPARC", 3: "x86", 8: "MIPS", 20: "PowerPC", 21: "PowerPC64", 22
 _X86_64 = 62
 _RELOCATABLE, _EXECUTABLE, _DYNAMIC, _CORE = 1, 2, 3, 4
 
-_PT_LOAD, _PT_DYNAMIC, _PT_INTERP, _PT_EH_FRAME_HDR = 1, 2, 3, 0x6474E550
+_PT_LOAD, _PT_DYNAMIC, _PT_INTERP, _PT_EH_FRAME_HDR, _PT_GNU_RELRO = 1, 2, 3, 0x6474E550, 0x6474E552
 _PROGBITS, _SYMTAB, _RELA, _NOBITS, _DYNSYM = 1, 2, 4, 8, 11
 _UNWIND = 0x70000001
 """Section type that some linkers give `.eh_frame`."""
@@ -247,9 +247,11 @@ class Image:
     def patched(self, data: bytes) -> "Image":
         """The image with *data*, which differs in the code of functions only: what is known from elsewhere stays known."""
         image = replace(self, data=data)
-        given = {field.name for field in fields(self)}
+        lost = {field.name for field in fields(self)}
+        if not self.is_position_independent:
+            lost.add("taken_addresses")  # looks at all words, those of code as well
         # There `cached_property` keeps what it has found.
-        image.__dict__.update({name: value for name, value in self.__dict__.items() if name not in given})
+        image.__dict__.update({name: value for name, value in self.__dict__.items() if name not in lost})
         return image
 
     @cached_property
@@ -359,10 +361,22 @@ class Image:
         return tuple(found)
 
     @cached_property
+    def pointers(self) -> dict[int, int]:
+        """In a position-independent file: place of a word → the address that the loader puts there; symbols' addresses aside."""
+        packed = {place: int.from_bytes(self.read(place, 8), "little") for place in self._packed_places()}
+        return packed | {where: addend & (1 << 64) - 1 for where, kind, _, addend in self._relocations if kind == _R_RELATIVE}
+
+    def is_constant(self, address: int) -> bool:
+        """Whether the program cannot change what is mapped at *address* once it is loaded."""
+        relro, _, size = (self.ranges or {}).get(_PT_GNU_RELRO, (0, 0, 0))
+        holder = next((s for s in self.segments if s.address <= address < s.address + s.file_size), None)
+        return holder is not None and (not holder.writable or relro <= address < relro + size)
+
+    @cached_property
     def taken_addresses(self) -> frozenset[int]:
         """
         Addresses of code that data, headers or notes hold: the entry, initialisers, relocated words, symbols (labels are
-        some, too), probes, and in a fixed-address program every aligned word of data that looks like one.
+        some, too), probes, and in a fixed-address program every aligned word that looks like one.
         """
         found = {self.entry, self.dynamic.get(_DT_INIT, 0), self.dynamic.get(_DT_FINI, 0)}
         found.update(s.address for s in self.symbols)
@@ -381,20 +395,20 @@ class Image:
         return frozenset(address for address in found if self.is_code(address))
 
     def _packed_words(self) -> Iterator[int]:
-        """Words that DT_RELR relocates. Source: gabi, "Relative relocation table"."""
+        """Words that DT_RELR relocates."""
+        return (int.from_bytes(self.read(place, 8), "little") for place in self._packed_places())
+
+    def _packed_places(self) -> Iterator[int]:
+        """Where they are. Source: gabi, "Relative relocation table"."""
         where = 0
         for (entry,) in struct.iter_unpack("<Q", _whole(self.read(self.dynamic.get(_DT_RELR, 0), self.dynamic.get(_DT_RELRSZ, 0)), 8)):
-            places = [entry] if entry & 1 == 0 else [where + 8 * i for i in range(63) if entry >> (i + 1) & 1]
+            yield from [entry] if entry & 1 == 0 else [where + 8 * i for i in range(63) if entry >> (i + 1) & 1]
             where = entry + 8 if entry & 1 == 0 else where + 8 * 63
-            for place in places:
-                yield int.from_bytes(self.read(place, 8), "little")
 
     def _plain_words(self) -> Iterator[int]:
         import numpy as np  # noqa: PLC0415  # dear to import, and needed for programs at fixed addresses only
 
         for segment in self.segments:
-            if segment.executable:
-                continue
             start = segment.offset + -segment.address % 8
             words = np.frombuffer(_whole(self.data[start : segment.offset + segment.file_size], 8), dtype="<u8")
             for low, high in self.executable_ranges:

@@ -42,8 +42,8 @@ class Entries:
     """
     What is known before blocks are cut.
 
-    *leaders*: addresses where a block starts, if an instruction does, ascending; *taken* are those of them that are more than targets
-    of jumps and calls. *externals*: address of a linkage stub →
+    *leaders*: addresses where a block starts, if an instruction does, ascending; *taken*: those that are so not only because a
+    branch leads there. *externals*: address of a linkage stub →
     the outside function's name. *unreadable* and *pointed*: index of a function → why its instructions are uncertain, or
     why it is not touched though they are certain. *sites*: the calls (and whatever else may raise) with landing pads.
     *strange_sites*: functions whose landing pads are unknown.
@@ -61,7 +61,7 @@ class Entries:
 def find_entries(image: Image, found: Sequence[Function], listing: Listing) -> Entries:
     """The entries of the functions *found* in *image*, whose code is *listing*."""
     ranges = Ranges(found)
-    targets = np.unique(listing.target[listing.has_target])
+    targets = np.unique(listing.other(listing.has_target))
     externals = dict(_externals(image, targets))
     outside = np.array(sorted(externals), dtype=np.uint64)
     pointers, accessed = _references(image, listing)
@@ -73,10 +73,10 @@ def find_entries(image: Image, found: Sequence[Function], listing: Listing) -> E
     is_inside = (homes >= 0) & (pointers != ranges.starts[np.maximum(homes, 0)]) if len(found) else np.zeros(len(pointers), dtype=np.bool_)
     entered = np.union1d(np.setdiff1d(targets, outside), taken)
     with_data = ranges.index_of(accessed)
-    taken = np.union1d(taken, np.array(sorted(image.taken_addresses), dtype=np.uint64))
+    everywhere = np.union1d(taken, np.array(sorted(image.taken_addresses), dtype=np.uint64))
     return Entries(
-        np.union1d(targets, taken),
-        taken,
+        np.union1d(targets, everywhere),
+        everywhere,
         externals,
         _unreadable(found, ranges, listing, entered, with_data[with_data >= 0]),
         # A pointer to the middle of a function may lead to data, too, that only looks like code.
@@ -126,12 +126,11 @@ def _externals(image: Image, targets: Addresses) -> Iterator[tuple[int, str]]:
 
 def _references(image: Image, listing: Listing) -> tuple[Addresses, Addresses]:
     """The addresses of code that instructions take, and those that they read or write."""
-    if not image.executable_ranges:
-        return listing.reference[:0], listing.reference[:0]
-    low, high = image.executable_ranges[0][0], image.executable_ranges[-1][1]
-    is_code = listing.has_reference & (listing.reference >= low) & (listing.reference < high) & ~_starts_with(listing, ENDBR64)
-    touches = listing.encodings.tables.touches_memory[listing.form]
-    return np.unique(listing.reference[is_code & ~touches]), np.unique(listing.reference[is_code & touches])
+    index = np.flatnonzero(listing.has_reference & ~_starts_with(listing, ENDBR64))
+    other, touches = listing.other(index), listing.encodings.tables.touches_memory[listing.form[index]]
+    low, high = (image.executable_ranges[0][0], image.executable_ranges[-1][1]) if image.executable_ranges else (0, 0)
+    is_code = (other >= low) & (other < high)
+    return np.unique(other[is_code & ~touches]), np.unique(other[is_code & touches])
 
 
 def _starts_with(listing: Listing, code: bytes) -> Marks:
@@ -152,8 +151,8 @@ def _immediates(image: Image, listing: Listing) -> Addresses:
         return listing.address[:0]
     low, high = image.executable_ranges[0][0], image.executable_ranges[-1][1]
     codes = listing.encodings.codes
-    last = np.array([int.from_bytes(code[-4:], "little") if len(code) > 4 else 0 for code in codes], dtype=np.uint64)
-    values = np.unique(last[listing.encoding])
+    last = [[int.from_bytes(code[-size:], "little") if len(code) > size else 0 for code in codes] for size in (4, 8)]
+    values = np.unique(np.array(last, dtype=np.uint64)[:, np.unique(listing.encoding)])
     values = values[(values >= max(low, 1)) & (values < high)]
     return values[find(listing.address, values)[1]]
 
@@ -172,7 +171,7 @@ def _table_targets(image: Image, listing: Listing) -> Addresses:
     """
     is_base = listing.has_reference & ~listing.encodings.tables.touches_memory[listing.form]
     found = [np.empty(0, dtype=np.uint64)]
-    bases = np.unique(listing.reference[is_base])
+    bases = np.unique(listing.other(is_base))
     # Most of what a `lea` points at is no table: not even its first word leads anywhere.
     is_table = find(listing.address, bases + words_at(image, bases).astype(np.uint64))[1]
     for table in bases[is_table].tolist():

@@ -79,7 +79,7 @@ def _solved(program: Program, leaves: Indices) -> Marks:
     n, last = len(cuts.first), cuts.stop - 1
     starts = listing.address[cuts.first]
     sources, destinations = [], []
-    for where, goes in ((listing.end_of(last), cuts.goes_on), (listing.target[last], cuts.jumps)):
+    for where, goes in ((listing.end_of(last), cuts.goes_on), (listing.other(last), cuts.jumps)):
         to, is_block = find(starts, where)
         chosen = np.flatnonzero(goes & is_block)
         sources.append(chosen)
@@ -107,7 +107,7 @@ def _entered_from_elsewhere(program: Program) -> Marks:
     is_edge[(cuts.stop - 1)[cuts.jumps]] = True
     is_edge &= ~listing.has_flow(Flow.CALL)
     hidden = (
-        listing.target[listing.has_target & ~is_edge],
+        listing.other(listing.has_target & ~is_edge),
         program.taken,
         np.array([f.start for f in program.functions], dtype=np.uint64),
     )

@@ -21,25 +21,30 @@ __all__ = ["FLOWS", "Addresses", "Encodings", "Indices", "Listing", "Marks", "Ma
 @dataclass(frozen=True)
 class Listing:
     """
-    Instructions by index. *encoding* is a number of *encodings*, *distance* that to the target or the operand. *target* and
-    *reference* count where *has_target* and *has_reference* say so; no instruction has both.
+    Instructions by index. *encoding* is a number of *encodings*, *distance* that to the *other* address: the target, or
+    that of a rip-relative operand, where *has_target* or *has_reference*; no instruction has both. *linked*, in an object file:
+    what the other addresses will be, so far as they are known.
     """
 
     encodings: Encodings
     address: Addresses
     encoding: Numbers
     distance: Distances
-    target: Addresses
     has_target: Marks
     has_reference: Marks
+    linked: Addresses | None = None
 
     def __len__(self) -> int:
         return len(self.address)
 
-    @property
-    def reference(self) -> Addresses:
-        """Per instruction, the address of its rip-relative operand."""
-        return self.target
+    def other(self, index: Indices | Marks | slice) -> Addresses:
+        """The other addresses of the instructions *index*."""
+        if self.linked is not None:
+            return self.linked[index]
+        found = self.encodings.tables.other[self.encoding[index]]
+        found += self.address[index]
+        found += self.distance[index].astype(np.uint64)  # modulo 2**64
+        return found
 
     @cached_property
     def form(self) -> Numbers:
@@ -75,7 +80,7 @@ class Listing:
                 self.address[part].tolist(),
                 self.encoding[part].tolist(),
                 self.distance[part].tolist(),
-                self.target[part].tolist(),
+                self.other(part).tolist(),
                 self.has_target[part].tolist(),
                 self.has_reference[part].tolist(),
                 strict=True,
@@ -95,10 +100,7 @@ def joined(encodings: Encodings, regions: Iterable[tuple[int, bytes]]) -> Listin
     address = np.repeat(shift, [len(piece) for piece in cut])
     address += np.cumsum(length, dtype=np.uint64) - length
     tables = encodings.tables
-    target = tables.other[encoding]
-    target += address
-    target += distance.astype(np.uint64)
-    return Listing(encodings, address, encoding, distance, target, tables.has_target[encoding], tables.has_reference[encoding])
+    return Listing(encodings, address, encoding, distance, tables.has_target[encoding], tables.has_reference[encoding])
 
 
 def find(ascending: Addresses, wanted: Addresses) -> tuple[Indices, Marks]:

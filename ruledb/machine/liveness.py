@@ -137,9 +137,11 @@ class _Problem:
         self.is_named = _named(program, listing, self.last)
         starts = listing.address[cuts.first]
         self.behind, self.falls = self._successors(starts, listing.end_of(self.last), cuts.goes_on)
-        self.target, self.goes = self._successors(starts, listing.target[self.last], cuts.jumps)
+        self.target, self.goes = self._successors(starts, listing.other(self.last), cuts.jumps)
+        self.fan, is_block = find(starts, program.fans.target)
+        assert is_block.all(), "a table leads to no block"
         self.calls = self.is_call & listing.has_target[self.last] & ~self.is_named
-        self.callee, is_block = find(starts, listing.target[self.last])
+        self.callee, is_block = find(starts, listing.other(self.last))
         self.enters = self.calls & is_block
         self.roles = self._roles(is_block)
         self.generated, self.through, self.ahead_flags = transfers(self.roles, cuts.first, cuts.stop)
@@ -172,7 +174,9 @@ class _Problem:
         rest = ~self.is_return
         unknown |= rest & ((cuts.goes_on & ~self.falls) | (cuts.jumps & ~self.goes & ~self.is_named))
         unknown |= rest & outward & (not self.follows)
-        unknown |= rest & ~outward & self.is_jump & ~listing.has_target[self.last]
+        is_fan = np.zeros(n, dtype=np.bool_)
+        is_fan[program.fans.block] = True
+        unknown |= rest & ~outward & self.is_jump & ~listing.has_target[self.last] & ~is_fan
         has_pads = np.array([f.has_lsda for f in program.functions], dtype=np.bool_)
         # An unwinder may go on at any landing pad, with the callee-saved registers as they are at the call.
         returning = self.is_return | outward | (self.is_call & has_pads[cuts.function] if n else self.is_call)
@@ -195,9 +199,11 @@ class _Problem:
             (returns, function, blocks, False, np.where(self.is_named, no_flags, self.through_flags)),
             (self.falls & (called >= 0), self.behind, called + self.n_blocks, False, flags),
         ]
-        for goes, other in ((self.falls, self.behind), (self.goes, self.target)):
-            heir = function[other] if self.n_blocks else function
-            parts.append((goes & (heir != function), function, heir, False, flags))
+        source, fan = self.program.fans.block, self.fan
+        parts.append((np.ones(len(source), dtype=np.bool_), fan, source, True, self.through_flags[source]))
+        for number, other in ((blocks[self.falls], self.behind[self.falls]), (blocks[self.goes], self.target[self.goes]), (source, fan)):
+            heir = function[other]
+            parts.append((heir != function[number], function[number], heir, False, flags[number]))
         return edges_from(self.n_blocks + self.n_functions, parts)
 
     def _called_function(self) -> Indices:
@@ -206,7 +212,7 @@ class _Problem:
         ends = np.array([f.end for f in self.program.functions], dtype=np.uint64)
         if len(starts) == 0:
             return np.full(self.n_blocks, -1)
-        target = self.program.listing.target[self.last]
+        target = self.program.listing.other(self.last)
         index = np.searchsorted(starts, target, side="right") - 1
         return np.where(self.calls & (index >= 0) & (target < ends[np.maximum(index, 0)]), index, -1)
 
@@ -242,6 +248,8 @@ class _Problem:
         for goes, other in ((self.falls, self.behind), (self.goes, self.target)):
             live |= np.where(goes, both[other], _NONE) if n else live
             live_flags |= np.where(goes, values.flags[other], _NO_FLAGS) if n else live_flags
+        np.bitwise_or.at(live, self.program.fans.block, both[self.fan])
+        np.bitwise_or.at(live_flags, self.program.fans.block, values.flags[self.fan])
         returns = self.is_return | (self.is_jump & self.is_named)
         function = cuts.function + n
         live |= np.where(returns, values.seen[function], _NONE)
@@ -265,5 +273,5 @@ def _named(program: Program, listing: Listing, last: Indices) -> Marks:
     externals = np.array(sorted(program.externals), dtype=np.uint64)
     slots = np.array(sorted(program.image.slots), dtype=np.uint64)
     is_indirect = listing.has_flow(Flow.INDIRECT_JUMP, Flow.INDIRECT_CALL)[last]
-    by_stub = listing.has_target[last] & np.isin(listing.target[last], externals)
-    return by_stub | (~listing.has_target[last] & is_indirect & listing.has_reference[last] & np.isin(listing.reference[last], slots))
+    by_stub = listing.has_target[last] & np.isin(listing.other(last), externals)
+    return by_stub | (~listing.has_target[last] & is_indirect & listing.has_reference[last] & np.isin(listing.other(last), slots))

@@ -102,8 +102,8 @@ def test_addresses_that_are_taken_are_entries(tmp_path, flags):
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("jmp rax", "indirect jump"),
-        ("jmp [table+rax*8]", "indirect jump"),
+        ("add rax, rcx\n jmp rax", "indirect jump"),
+        ("lea rcx, table[rip]\n movsxd rax, [rcx+rax*4]\n add rax, rcx\n jmp rax", "jump table"),
         (".byte 0x06\n ret", "undecodable"),
         ("jmp skip+1\nskip: lock add [rax], ecx\n ret", "branch into instruction"),
         ("mov eax, value[rip]\n ret\nvalue: .long 0x90909090", "data in code"),
@@ -133,7 +133,7 @@ def test_functions_that_may_not_be_touched(tmp_path, body, reason):
     assert program.opaque_counts()[reason] == 1
     assert all(b.function == names(program)["start"] for b in program.open_blocks())
     has_blocks = any(b.function == names(program)["odd"] for b in program.blocks.values())
-    assert has_blocks == (reason in ("indirect jump", "signal frame", "lsda"))
+    assert has_blocks == (reason in ("indirect jump", "jump table", "signal frame", "lsda"))
 
 
 def test_parts_of_one_function_are_opaque_together(tmp_path):
