@@ -7,14 +7,14 @@ dead that the rule changes?
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 
 from rewriter.outline import Part, Shape, outline_of, part_of, shape_of
 from ruledb.cost import time_of
 from ruledb.machine.canonical import TARGET, Canonical, bind, canonicalise, families_in
-from ruledb.machine.codec import CodecError, Decoded, Flow, agrees, decode, encode, normalise
+from ruledb.machine.codec import CodecError, Decoded, Flow, agrees, decode, encode, encode_at, encoding_of, normalise
 from ruledb.machine.constant import signed
 from ruledb.machine.instruction import Instruction, Label, Mem, symbols_of
 from ruledb.machine.policy import read_conditions
@@ -38,7 +38,8 @@ _POLICIES = frozenset({"none", "strict", "stack"})
 
 
 def _size(instructions: Sequence[Instruction], n_bytes: int) -> tuple[int, ...]:
-    return n_bytes, len(instructions)
+    """Instructions first: nothing moves here, so what an instruction gives up is one to run, and a byte alone is but filler."""
+    return len(instructions), n_bytes
 
 
 COSTS: Mapping[str, Callable[[Sequence[Instruction], int], tuple[int, ...]]] = {"size": _size, "time": time_of}
@@ -69,6 +70,7 @@ class Option:
         cycles_saved: On the dependency chain of the window.
         wants_frame: Whether rbp must hold an address of the stack before the window.
         closing: The closing jump's bytes without its distance, which depends on the place; none where there is no jump.
+        relative: The rule, where a rip-relative operand makes the bytes depend on the place.
 
     """
 
@@ -82,16 +84,7 @@ class Option:
     cycles_saved: int
     wants_frame: bool = False
     closing: bytes = b""
-
-    def code_at(self, window: Window) -> bytes | None:
-        """The bytes that stand for *window*, its closing jump going where the window's does; None where that does not reach."""
-        if not self.closing:
-            return self.code
-        (target,) = (d.target for d in window.decoded[-1:])
-        size = _DISTANCE_BYTES[len(self.closing)]
-        distance = (target or 0) - (window.start + len(self.code) + len(self.closing) + size)
-        reaches = -(1 << 8 * size - 1) <= distance < 1 << 8 * size - 1
-        return self.code + self.closing + distance.to_bytes(size, "little", signed=True) if reaches else None
+    relative: Rule | None = None
 
 
 _DISTANCE_BYTES = {1: 1, 2: 4}
@@ -105,6 +98,44 @@ class Candidate:
     window: Window
     option: Option
     code: bytes
+
+
+def placed(option: Option, window: Window) -> Candidate | Refusal:
+    """*option* at the place of *window*: its bytes there, where they reach what they refer to."""
+    option = replace(option, before=window.instructions)
+    code: bytes | None = option.code
+    if option.relative is not None:
+        option, code = _with_addresses(option, option.relative, window)
+    if code is not None and option.closing:
+        jump = window.decoded[-1]
+        option = replace(option, after=(*option.after[:-1], Instruction(option.after[-1].mnemonic, jump.instruction.operands)))
+        code = _with_jump(code, option.closing, window.start, jump)
+    return Candidate(window, option, code) if code is not None else Refusal("does not fit", option.digest)
+
+
+def _with_addresses(option: Option, rule: Rule, window: Window) -> tuple[Option, bytes | None]:
+    """The option with the addresses of *window*, and its bytes at that place; none where an address is too far, or lengths differ."""
+    forms = (canonicalise(window.instructions, literal=literal) for literal in (False, True))
+    canonical = next(c for c in forms if c is not None and c.instructions == rule.pattern)
+    constants = [c for c in canonical.constants if isinstance(c, int)]
+    after = bind(rule.replacement, canonical.families, constants, canonical.target)
+    body, code = after[: len(after) - bool(option.closing)], b""
+    try:
+        for instruction in body:
+            code += encode_at(instruction, window.start + len(code))
+    except CodecError:
+        return option, None
+    written = tuple(d.instruction for d in decode(code, window.start))
+    is_right = len(code) == len(option.code) and written == tuple(map(normalise, body)) and agrees(code)
+    return replace(option, after=(*written, *after[len(body) :])), code if is_right else None
+
+
+def _with_jump(code: bytes, closing: bytes, start: int, jump: Decoded) -> bytes | None:
+    """*code* from *start* on, closed by a jump to where *jump* goes; None where that does not reach."""
+    size = _DISTANCE_BYTES[len(closing)]
+    distance = (jump.target or 0) - (start + len(code) + len(closing) + size)
+    reaches = -(1 << 8 * size - 1) <= distance < 1 << 8 * size - 1
+    return code + closing + distance.to_bytes(size, "little", signed=True) if reaches else None
 
 
 class RuleIndex:
@@ -143,7 +174,7 @@ class RuleIndex:
 
     def usable(self, decoded: Decoded) -> bool:
         """Whether an instruction like *decoded* is part of some pattern."""
-        if (decoded.target is not None and decoded.flow is not Flow.CONDITIONAL) or decoded.reference is not None:
+        if decoded.target is not None and decoded.flow is not Flow.CONDITIONAL:
             return False
         found = self._usable.get(decoded.code)
         if found is None:
@@ -167,10 +198,7 @@ class RuleIndex:
         *is_framed*: rbp holds an address of the stack before the window (`ruledb.machine.frame`).
         """
         found = self._select(self.options(window.decoded), window.live_out, is_framed=is_framed)
-        if not isinstance(found, Option):
-            return found
-        code = found.code_at(window)
-        return Candidate(window, found, code) if code is not None else Refusal("does not fit", found.digest)
+        return placed(found, window) if isinstance(found, Option) else found
 
     @classmethod
     def _select(cls, options: Sequence[Option | Refusal], live_out: int, *, is_framed: bool) -> Option | Refusal | None:
@@ -266,6 +294,7 @@ class RuleIndex:
             time_of(before, n_bytes)[1] - time_of(after, n_new)[1],
             wants_frame=bool(bases),
             closing=closing,
+            relative=rule if _relative(rule.replacement) else None,
         )
 
 
@@ -290,9 +319,15 @@ _CONDITIONS = ("o", "no", "b", "ae", "e", "ne", "be", "a", "s", "ns", "p", "np",
 
 
 def _opcode(decoded: Decoded) -> bytes:
-    """The bytes of an instruction; of a jump in its usual form, those that do not say where it goes."""
-    usual = {2: 1, 6: 2} if decoded.target is not None else {}
-    return decoded.code[: usual.get(decoded.length, decoded.length)]
+    """The bytes of an instruction without its distance to another address, which says nothing of what it is."""
+    if decoded.target is None and decoded.reference is None:
+        return decoded.code
+    field, size = encoding_of(decoded.code).distance
+    return decoded.code[:field] + bytes(size) + decoded.code[field + size :]
+
+
+def _relative(instructions: Sequence[Instruction]) -> list[Mem]:
+    return [o for i in instructions for o in i.operands if isinstance(o, Mem) and o.rip]
 
 
 def _closing(jump: Instruction, old: Decoded) -> bytes | None:
@@ -333,7 +368,6 @@ def _is_supported(rule: Rule) -> bool:
     """
     conditions = (rule.guards, rule.facts, rule.positions)
     sides = (*rule.pattern, *rule.replacement)
-    places = [o for i in sides for o in i.operands if isinstance(o, Mem) and o.rip]
     in_memory = any(isinstance(o, Mem) and i.mnemonic != "lea" for i in sides for o in i.operands)
     return (
         rule.policy in _POLICIES
@@ -342,7 +376,8 @@ def _is_supported(rule: Rule) -> bool:
         and _jumps_alike(rule)
         and rule.march in MARCHES
         and not any(conditions)
-        and not places
+        # Whether two such addresses are one depends on the place.
+        and len(_relative(rule.replacement)) <= len(_relative(rule.pattern)) <= 1
         and len(rule.pattern) > 0
         and families_in(rule.replacement) <= families_in(rule.pattern)
         and symbols_of(rule.replacement) <= symbols_of(rule.pattern)

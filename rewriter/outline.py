@@ -46,7 +46,7 @@ def _operand_shape(operand: Operand) -> object:
         case Imm(value):
             return "imm", value if value in LITERALS else None
         case Mem(base, index, scale, displacement, width, rip, segment):
-            known = displacement if displacement in LITERALS else None
+            known = displacement if displacement in LITERALS and not rip else None
             return base is not None, index is not None, scale, known, width, rip, segment
         case Label():
             return "label"

@@ -116,9 +116,9 @@ class Scanner:
         self._shapes += [-1] * (len(codes) - len(self._shapes))
         self._families += [_named(None)] * (len(codes) - len(self._families))
         self._is_filler += [False] * (len(codes) - len(self._is_filler))
-        # What names an address of the program is in no rule, but the target of a closing jump.
+        # Of jumps, only one that closes a window is in a rule.
         is_closing = tables.flow[tables.form] == FLOWS[Flow.CONDITIONAL]
-        is_plain = ~(tables.has_target & ~is_closing | tables.has_reference)
+        is_plain = ~tables.has_target | is_closing
         for number in numbers.tolist():
             if self._shapes[number] >= 0:
                 continue

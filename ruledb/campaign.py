@@ -48,6 +48,9 @@ REACH = {False: 3, True: 2}
 _KEPT = {False: KEPT, True: 4 * KEPT}
 """Candidates kept for a target without and with memory: few of these access memory as the window does."""
 
+_ACCESS = (2, 1, 1)
+"""Bytes, cycles and µops that an access costs beyond a register, at the least."""
+
 _NUMBERS = 12
 """Literal constants of a campaign's own that lengths 1 and 2 may use."""
 
@@ -108,6 +111,11 @@ class Form:
         """The smallest universe that holds it."""
         return next((n for n, u in sorted(UNIVERSES.items()) if n <= MAX_ARITY and Naming.of(self.instructions, u) is not None), None)
 
+    @property
+    def n_accesses(self) -> int:
+        """How often the window accesses memory."""
+        return 0 if self.cells is None else len(self.cells.accesses)
+
     def live(self, live: int) -> int:
         """The window's *live*, here."""
         return live if self.cells is None else self.cells.live(live)
@@ -157,7 +165,7 @@ class Campaign:
             assert naming is not None, "the arity fits"
             there = naming.there(form.instructions)
             n_symbols = len(domains(form.instructions))
-            cost = _cost(there, n_symbols)
+            cost = _cost(there, n_symbols, form.n_accesses)
             if cost is None or n_symbols > N_CONSTANTS:
                 continue
             if not _same_as_emulator(oracle, self._evaluator, there, self._universe, states):
@@ -226,14 +234,18 @@ class Campaign:
         enumeration.retire(sorted(solved))
 
 
-def _cost(instructions: Sequence[Instruction], n_symbols: int) -> tuple[int, int, int] | None:
-    """(bytes, cycles as a plain sum, µops) with small constants; None where it has no encoding."""
+def _cost(instructions: Sequence[Instruction], n_symbols: int, n_accesses: int) -> tuple[int, int, int] | None:
+    """
+    (bytes, cycles as a plain sum, µops) with small constants; None where it has no encoding. A replacement may access memory less
+    often, which its registers do not show: that is in the cost of the window.
+    """
     times = [latency_of(i) for i in instructions]
     try:
         n_bytes = size_of(bind(instructions, (), (_SMALL,) * n_symbols))[0]
     except (CodecError, ValueError):
         return None
-    return n_bytes, sum(t[0] for t in times), sum(t[1] for t in times)
+    extra = [n_accesses * more for more in _ACCESS]
+    return n_bytes + extra[0], sum(t[0] for t in times) + extra[1], sum(t[1] for t in times) + extra[2]
 
 
 def _same_as_emulator(

@@ -60,6 +60,8 @@ RULES = (
     strict("mov r0d, dword ptr [r1+c0]; add r2d, r0d", "add r2d, dword ptr [r1+c0]", f"r1 r2 {ALL_FLAGS}"),
     strict("add dword ptr [r0+c0], 1", "inc dword ptr [r0+c0]", "r0 PF AF ZF SF OF"),
     strict("mov r0d, dword ptr [rsp+c0]; mov r1d, r0d", "mov r1d, dword ptr [rsp+c0]", f"r1 {ALL_FLAGS}"),
+    rule("lea r0, [rip+c0]; mov r1, r0", "lea r1, [rip+c0]", f"r1 {ALL_FLAGS}"),
+    strict("lea r0, [rip+c0]; mov r1d, dword ptr [r0+c1]", "mov r1d, dword ptr [rip+(c0+c1)]", f"r1 {ALL_FLAGS}"),
     forwarding("dword", "r1d"),
     forwarding("qword", "r1"),
 )
