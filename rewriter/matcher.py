@@ -15,7 +15,7 @@ from rewriter.outline import Part, Shape, outline_of, part_of, shape_of
 from ruledb.cost import time_of
 from ruledb.machine.canonical import TARGET, Canonical, bind, canonicalise, families_in
 from ruledb.machine.codec import CodecError, Decoded, Flow, agrees, decode, encode, encode_at, encoding_of, normalise
-from ruledb.machine.constant import signed
+from ruledb.machine.constant import Constant, signed, symbols_in
 from ruledb.machine.instruction import Instruction, Label, Mem, symbols_of
 from ruledb.machine.policy import read_conditions
 from ruledb.machine.registers import ALL_FLAGS, ALL_REGISTERS, N_LANES, RBP, RBX, RSP, VIRTUAL, Register, families_of, family_mask
@@ -126,8 +126,20 @@ def _with_addresses(option: Option, rule: Rule, window: Window) -> tuple[Option,
     except CodecError:
         return option, None
     written = tuple(d.instruction for d in decode(code, window.start))
-    is_right = len(code) == len(option.code) and written == tuple(map(normalise, body)) and agrees(code)
+    is_right = len(code) == len(option.code) and written == tuple(map(_normalised, body)) and agrees(code)
     return replace(option, after=(*written, *after[len(body) :])), code if is_right else None
+
+
+def _normalised(instruction: Instruction) -> Instruction:
+    """`normalise`, wherever its rip-relative operand is."""
+    addresses = [o.displacement for o in instruction.operands if isinstance(o, Mem) and o.rip]
+    near = normalise(_readdressed(instruction, 0)) if addresses else normalise(instruction)
+    return _readdressed(near, addresses[0]) if addresses else near
+
+
+def _readdressed(instruction: Instruction, address: Constant) -> Instruction:
+    operands = tuple(replace(o, displacement=address) if isinstance(o, Mem) and o.rip else o for o in instruction.operands)
+    return Instruction(instruction.mnemonic, operands)
 
 
 def _with_jump(code: bytes, closing: bytes, start: int, jump: Decoded) -> bytes | None:
@@ -247,6 +259,8 @@ class RuleIndex:
             return Refusal("constant", rule.digest)
         if not _has_high_bytes(rule.replacement, families):
             return Refusal("does not fit", rule.digest)
+        for address in _relative(rule.pattern):  # the place tells; until then, any
+            constants[min(symbols_in(address.displacement))] = 0
         try:
             after = bind(rule.replacement, families, constants, canonical.target)
         except ValueError:
