@@ -18,12 +18,17 @@ def assembled(folder, code, *flags):
         word, _, name = line.strip().partition(" ")
         match word:
             case "function":
-                lines += [f".type {name}, @function", f"{name}: .cfi_startproc"]
+                lines += [f".globl {name}", f".type {name}, @function", f"{name}: .cfi_startproc"]
             case "end":
                 lines += [".cfi_endproc", f".size {name}, .-{name}"]
             case _:
                 lines.append(line)
     source = folder / "a.s"
-    source.write_text(".intel_syntax noprefix\n.globl start\n.text\n" + "\n".join(lines) + '\n.section .note.GNU-stack,""\n')
+    source.write_text(".intel_syntax noprefix\n.text\n" + "\n".join(lines) + '\n.section .note.GNU-stack,""\n')
     subprocess.run(["gcc", "-nostdlib", *flags, "-Wl,-e,start", "-o", folder / "a", source], check=True)
     return folder / "a"
+
+
+def names(program):
+    """Name → address of the program's symbols."""
+    return {s.name: s.address for s in program.image.symbols}

@@ -31,7 +31,6 @@ from ruledb.machine.elf import Image
 from ruledb.machine.instruction import Imm, Mem
 from ruledb.machine.listing import Addresses, Listing, find
 from ruledb.machine.registers import RBP, RSP, Register, family_mask
-from ruledb.machine.words import words_at
 
 __all__ = ["Entries", "Jump", "Step", "Table", "Way", "entries_of", "jump_of", "next_table"]
 
@@ -198,14 +197,13 @@ def entries_of(image: Image, listing: Listing, table: Table, end: int | None = N
 
 
 def _targets(image: Image, table: Table, count: int) -> Addresses:
-    places = np.uint64(table.address) + np.arange(count, dtype=np.uint64) * np.uint64(table.entry_bytes)
-    if table.is_relative:
-        found: Addresses = words_at(image, places).astype(np.uint64) + np.uint64(table.base)
-        return found
-    if image.is_position_independent:
-        return np.array([image.pointers.get(place, 0) for place in places.tolist()], dtype=np.uint64)
-    data = image.read(table.address, count * table.entry_bytes)
-    return np.frombuffer(data.ljust(count * table.entry_bytes, b"\0"), dtype="<u8").astype(np.uint64)
+    if not table.is_relative and image.is_position_independent:
+        places = range(table.address, table.address + count * table.entry_bytes, table.entry_bytes)
+        return np.array([image.pointers.get(place, 0) for place in places], dtype=np.uint64)
+    data = image.read(table.address, count * table.entry_bytes).ljust(count * table.entry_bytes, b"\0")
+    words = np.frombuffer(data, dtype="<i4" if table.is_relative else "<i8")
+    found: Addresses = words.astype(np.uint64) + np.uint64(table.base)
+    return found
 
 
 def next_table(table: Table, tables: Iterable[Table]) -> int | None:

@@ -5,6 +5,7 @@ Where an address is taken of something that is no certain instruction, or data i
 there is not understood; the reasons are words for reports.
 """
 
+import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -140,9 +141,29 @@ def _starts_with(listing: Listing, code: bytes) -> Marks:
 
 
 def _marks(image: Image, listing: Listing) -> Addresses:
-    """The addresses of `endbr64` and of probes."""
-    probes = np.array(sorted(image.probes), dtype=np.uint64)
-    return np.concatenate([listing.address[_starts_with(listing, ENDBR64)], probes])
+    """The addresses of `endbr64`, of probes and of sleds."""
+    places = np.array(sorted({*image.probes, *_sleds(image)}), dtype=np.uint64)
+    return np.concatenate([listing.address[_starts_with(listing, ENDBR64)], places])
+
+
+_SLED = struct.Struct("<qQBBB13x")
+"""A sled's address, its function's, kind, whether it is always traced, and the version. Source: LLVM, "XRay Instrumentation"."""
+
+
+def _sleds(image: Image) -> Iterator[int]:
+    """
+    The addresses of XRay's sleds, which a tracer overwrites. Up to version 1 the loader relocates them, as it does the areas
+    of `__patchable_function_entries`: then they are known from that.
+    """
+    section = image.section("xray_instr_map")
+    table = image.read(section.address, section.size) if section is not None else b""
+    for place, (distance, *_, version) in enumerate(_SLED.iter_unpack(table[: len(table) // _SLED.size * _SLED.size])):
+        if section is not None and version >= _FIRST_RELATIVE:
+            yield section.address + place * _SLED.size + distance & _WORD
+
+
+_FIRST_RELATIVE = 2
+_WORD = (1 << 64) - 1
 
 
 def _immediates(image: Image, listing: Listing) -> Addresses:

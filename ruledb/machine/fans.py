@@ -59,7 +59,7 @@ def find_fans(
     numbers = np.flatnonzero(listing.flow[last] == FLOWS[Flow.INDIRECT_JUMP])
     is_named = listing.has_reference[last[numbers]] & np.isin(listing.other(last[numbers]), named)
     ways = _Ways(found, listing, cuts, entered)
-    jumps = {number: jump_of(ways.way(number)) for number in numbers[~is_named].tolist()}
+    jumps = {number: ways.jump(number) for number in numbers[~is_named].tolist()}
     tables = [jump for jump in jumps.values() if isinstance(jump, Table)]
     blocks, targets = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.uint64)]
     reasons: dict[int, str] = {}
@@ -181,12 +181,18 @@ class _Ways:
         n_ways[index[is_block]] += 2
         self._before[n_ways != 1] = -1
 
-    def way(self, number: int) -> Way:
-        """The code that has run when control is at the end of block *number*, as far back as there is one way only."""
+    def jump(self, number: int) -> Table | Jump:
+        """What the jump at the end of block *number* goes by."""
+        # Most pointers are loaded in the very block.
+        alone = jump_of(self._way(number, 1))
+        return alone if alone is Jump.POINTER else jump_of(self._way(number, _LONGEST_WAY))
+
+    def _way(self, number: int, most: int) -> Way:
+        """The code that has run when control is at the end of block *number*, up to *most* blocks back while there is one way only."""
         function = self._found[self._cuts.function[number]]
         steps: list[Step] = []
         is_taken = False
-        for _ in range(_LONGEST_WAY):
+        for _ in range(most):
             body = self._listing.decoded(int(self._cuts.first[number]), int(self._cuts.stop[number]))
             steps = [*map(Step, body[:-1]), Step(body[-1], is_taken), *steps]
             is_taken, number = bool(self._is_taken[number]), int(self._before[number])

@@ -7,11 +7,18 @@ The keep-list: instructions that compute nothing a data-flow analysis can see, y
 | clearing a register ahead of `tzcnt`, `popcnt`, `cvtsd2si`, … into it | breaks a false dependency |
 | `or [rsp+…], 0` | a stack-clash probe: touches each new page |
 | `xchg bx, bx` | a breakpoint of emulators |
-| `lea rsp, [rsp+0]`, and `mov edi, edi` as a function's first instruction | room for a hot patch |
+| `lea rsp, [rsp+0]`, and `mov edi, edi` in either encoding as a function's first instruction | room for a hot patch |
 | Valgrind's client requests, SSC marks | a tool reads and writes registers there, which nothing else tells |
 
-The check of the stack protector (`sub rax, fs:[0x28]`) and `endbr64` need no entry: windows exclude them anyway. NOPs at
-a function's entry, ahead of a loop and at probes are none either: a window neither starts nor ends with a NOP.
+These need no entry, since windows exclude them anyway:
+
+| what | why it stays |
+| --- | --- |
+| the check of the stack protector (`sub rax, fs:[0x28]`), `endbr64` | barriers |
+| `notrack jmp`, and branches with hints | only plain jumps and returns are ever moved |
+| NOPs that align a loop, or fill the space behind a jump | a window neither starts nor ends with a NOP, and those at a block's end stay |
+| NOPs before a function | they belong to no function |
+| areas of `__patchable_function_entries`, probes, XRay's sleds | entries (`ruledb.machine.entries`), which no window spans |
 
 Sources: GCC manual, "Program Instrumentation Options", `ms_hook_prologue`; Intel Optimization Reference Manual, 3.5.1.6
 (dependency breaking idioms); Valgrind, `valgrind.h`; Intel SDE, "SSC marks"; Bochs manual, "magic breakpoint".
@@ -35,7 +42,7 @@ VALGRIND_PREAMBLE = tuple(bytes.fromhex(code) for code in ("48c1c703", "48c1c70d
 """`rol rdi, 3; rol rdi, 13; rol rdi, 61; rol rdi, 51`: together a rotation by 128. An `xchg` of a register with itself follows."""
 
 _MAGIC_BREAKPOINT = b"\x66\x87\xdb"
-_HOT_PATCH_ENTRY = b"\x8b\xff"
+_HOT_PATCH_ENTRIES = (b"\x8b\xff", b"\x89\xff")
 
 _SLOW_TO_FORGET = ("tzcnt", "lzcnt", "popcnt", "bsf", "bsr", "cvt", "vcvt", "sqrt", "vsqrt")
 """Beginnings of the mnemonics whose result waits for the old value of their destination on some processors."""
@@ -74,7 +81,7 @@ def _preambles(codes: Sequence[bytes]) -> Iterator[int]:
 
 
 def _kept(instructions: Sequence[Decoded], *, is_entry: bool) -> Iterator[int]:
-    if is_entry and instructions[0].code == _HOT_PATCH_ENTRY:
+    if is_entry and instructions[0].code in _HOT_PATCH_ENTRIES:
         yield 0
     codes = [d.code for d in instructions]
     if VALGRIND_PREAMBLE[0] in codes:

@@ -28,6 +28,9 @@ _PLAIN = (
 )  # fmt: skip
 
 
+_DISPATCH = "lea rdx, t{f}[rip]\n movsxd rax, dword ptr [rdx+rdi*4]\n add rax, rdx\n jmp rax"
+
+
 def random_code(random):
     """Functions of random instructions that jump, call, return and fall to one another."""
     functions = random.randrange(2, 9)
@@ -41,10 +44,26 @@ def random_code(random):
             target, callee = random.choice([*labels, f"f{random.randrange(functions)}"]), f"f{random.randrange(functions)}"
             lines.append(
                 random.choice(
-                    ["", f"jc {target}", f"jle {target}", f"jmp {target}", f"call {callee}", f"call {target}", "call rax", "ret", "hlt"]
+                    [
+                        "",
+                        f"jc {target}",
+                        f"jle {target}",
+                        f"jmp {target}",
+                        f"call {callee}",
+                        f"call {target}",
+                        "call rax",
+                        "ret",
+                        "hlt",
+                        _DISPATCH.format(f=f),
+                    ]
                 )
             )
         lines += [random.choice(["ret", f"jmp {callee}", "nop", "jmp rdx"]), ".cfi_endproc", f".size f{f}, .-f{f}"]
+    lines.append('.section .rodata,"a"')
+    for f in range(functions):
+        entries = [*random.choices(labels, k=random.randrange(4)), f"l{f}_2"]
+        lines += [f"t{f}: .long {', '.join(f'{label}-t{f}' for label in entries)}", ".long 1"]
+    lines.append(".text")
     lines += [random.choice(["", "loose: call f0\n jmp l1_1"]), '.section .note.GNU-stack,""']
     return "\n".join(lines) + "\n"
 

@@ -71,10 +71,11 @@ def test_lone_idioms_are_kept(piece):
     assert kept(block_of("inc ecx", piece)) == {1}
 
 
-def test_room_for_a_patch_is_kept_at_an_entry_only():
-    """`8b ff` is a hot-patch point as a function's first instruction; elsewhere it clears bits 63..32."""
-    assert kept(block_of(b"\x8b\xff", "inc ecx", function=START)) == {0}
-    assert kept(block_of(b"\x8b\xff", "inc ecx")) == frozenset()
+@pytest.mark.parametrize("code", [b"\x8b\xff", b"\x89\xff"])
+def test_room_for_a_patch_is_kept_at_an_entry_only(code):
+    """`mov edi, edi` is a hot-patch point as a function's first instruction; elsewhere it clears bits 63..32."""
+    assert kept(block_of(code, "inc ecx", function=START)) == {0}
+    assert kept(block_of(code, "inc ecx")) == frozenset()
 
 
 def test_ordinary_code_has_nothing_to_keep():
