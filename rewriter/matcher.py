@@ -110,7 +110,10 @@ def placed(option: Option, window: Window) -> Candidate | Refusal:
         jump = window.decoded[-1]
         option = replace(option, after=(*option.after[:-1], Instruction(option.after[-1].mnemonic, jump.instruction.operands)))
         code = _with_jump(code, option.closing, window.start, jump)
-    return Candidate(window, option, code) if code is not None else Refusal("does not fit", option.digest)
+    if code is None:
+        return Refusal("does not fit", option.digest)
+    # Filler between the instructions is room, too.
+    return Candidate(window, option, code) if len(code) <= window.end - window.start else Refusal("longer", option.digest)
 
 
 def _with_addresses(option: Option, rule: Rule, window: Window) -> tuple[Option, bytes | None]:
@@ -275,8 +278,6 @@ class RuleIndex:
             return Refusal("jump", rule.digest)
         n_bytes = sum(d.length for d in decoded)
         n_new = len(code) + (decoded[-1].length if closing else 0)
-        if n_new > n_bytes:
-            return Refusal("longer", rule.digest)
         old, new = self.cost(before, n_bytes), self.cost(after, n_new)
         if not new < old:
             return Refusal("not cheaper", rule.digest)

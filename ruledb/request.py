@@ -106,7 +106,7 @@ def unsearchable(instructions: tuple[Instruction, ...]) -> str:
     """Why a single window cannot be searched for: `unmodelled`, or what goes beyond registers and flags; empty if it can."""
     if reason := unmodelled(instructions):
         return reason
-    found = [(i, sorted(missing)) for i in instructions if (missing := features(i))]
+    found = [(i, sorted(missing)) for i in instructions if (missing := features(i) - {"memory", "branch"})]
     return f"{found[0][0]}: {found[0][1][0]} is not searched" if found else ""
 
 
