@@ -50,9 +50,9 @@ select a, sum(c) over (order by a rows 2 preceding) from t limit 4; pragma integ
 PYTHON = Path(__file__).with_name("workload.txt")
 GIT = r"""
 set -e; cd "$0"; "$1" init -q . ; "$1" config user.name a; "$1" config user.email a@b
-for i in 1 2 3 4 5 6; do seq $((i * 7)) $((i * 300)) > "f$((i % 3))"; "$1" add -A; GIT_AUTHOR_DATE="$i 0" GIT_COMMITTER_DATE="$i 0" "$1" commit -qm "change $i"; done
+for i in 1 2 3 4 5 6; do seq $((i * 7)) $((i * 300)) > "f$((i % 3))"; "$1" add -A; GIT_AUTHOR_DATE="170000000$i +0000" GIT_COMMITTER_DATE="170000000$i +0000" "$1" commit -qm "change $i"; done
 "$1" log --stat --format='%H %s'; "$1" diff HEAD~3 HEAD | sha1sum; "$1" checkout -q -b other HEAD~2; echo x > g; "$1" add g
-GIT_AUTHOR_DATE='9 0' GIT_COMMITTER_DATE='9 0' "$1" commit -qm side; GIT_AUTHOR_DATE='10 0' GIT_COMMITTER_DATE='10 0' "$1" merge -q master -m join || true
+GIT_AUTHOR_DATE='1700000109 +0000' GIT_COMMITTER_DATE='1700000109 +0000' "$1" commit -qm side; GIT_AUTHOR_DATE='1700000110 +0000' GIT_COMMITTER_DATE='1700000110 +0000' "$1" merge -q master -m join || true
 "$1" log --graph --oneline --all | cat; "$1" gc -q; "$1" fsck --strict 2>&1 | cat; "$1" blame f1 | tail -3 | cut -c1-8; "$1" grep -c 29 HEAD; "$1" rev-list --objects --all | wc -l
 "$1" archive HEAD | sha1sum; "$1" shortlog -s HEAD | cat; "$1" for-each-ref; "$1" show --stat HEAD | tail -2
 """
