@@ -10,17 +10,18 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from rewriter.driver import CONVENTIONS, Options, OptionsError, Result, rewrite
 from rewriter.matcher import COSTS, MARCHES
 from rewriter.report import explanation, report_json, table
 from ruledb.machine.elf import ElfError, load
 from ruledb.machine.places import last_rules
+from ruledb.machine.rule import Rule
 from ruledb.machine.rulefile import FORMAT, RuleFileError, read_rule_file
 
 __all__ = ["main"]
@@ -93,6 +94,7 @@ def _parser() -> _Parser:
     parser.add_argument("--march", choices=MARCHES, default=MARCHES[0], help="instructions that replacements may use (default: x86-64)")
     parser.add_argument("--abi", choices=CONVENTIONS, default="auto", help="the calling convention to rely on (default: auto)")
     parser.add_argument("--skip", metavar="NAME_OR_RANGE", action="append", default=[], help="leave a function, or 0x1000-0x2000, as it is")
+    parser.add_argument("--verify", action="store_true", help="prove each site again before anything is written")
     parser.add_argument("--dry-run", action="store_true", help="write no output")
     parser.add_argument("--report", metavar="FILE.json", help="write a report")
     parser.add_argument("--explain", action="store_true", help="print each rewrite, before and after")
@@ -119,8 +121,24 @@ def _run(arguments: Sequence[str]) -> None:
     rules = read_rule_file(_rules_path(given.rules)).rules
     options = Options(given.cost, given.march, given.abi, tuple(given.skip))
     result = rewrite(image.data, rules, options, image.name)
-    _write(_files(source, output, report, result))
-    _tell(result, output, explain=given.explain, quiet=given.quiet, verbose=given.verbose)
+    verified = None
+    if given.verify:
+        result, verified = _verified(image.data, rules, options, result, image.name)
+    _write(_files(source, output, report, result, verified))
+    _tell(result, output, verified, explain=given.explain, quiet=given.quiet, verbose=given.verbose)
+
+
+def _verified(data: bytes, rules: Sequence[Rule], options: Options, result: Result, name: str) -> tuple[Result, Mapping[str, Any]]:
+    """*result*, proved, and the counts; what stays undecided is left as it was."""
+    from rewriter.verification import VerificationError, verify  # noqa: PLC0415  # most runs start no other process
+
+    try:
+        while (verified := verify(data, result, name))["undecided"]:
+            options = replace(options, skip=(*options.skip, *verified["undecided"]))
+            result = rewrite(data, rules, options, name)
+    except VerificationError as problem:
+        raise _RefusedError(str(problem)) from None
+    return result, verified
 
 
 def _version(rules: str | None) -> str:
@@ -167,10 +185,10 @@ def _require_apart(source: Path, output: Path | None, report: Path | None, *, in
         raise _RefusedError(f"{report}: is both the output and the report; name another file for one of them")
 
 
-def _files(source: Path, output: Path | None, report: Path | None, result: Result) -> list[_File]:
+def _files(source: Path, output: Path | None, report: Path | None, result: Result, verified: Mapping[str, Any] | None) -> list[_File]:
     files: list[_File] = []
     if report is not None:
-        text = report_json(result, str(source), str(output) if output is not None else None)
+        text = report_json(result, str(source), str(output) if output is not None else None, verified)
         mask = os.umask(0)
         os.umask(mask)
         files.append(_File(report, text.encode(), 0o666 & ~mask))
@@ -215,12 +233,12 @@ def _mode(descriptor: int, file: _File) -> int:
     return file.mode if has_same_owner else file.mode & ~(stat.S_ISUID | stat.S_ISGID)
 
 
-def _tell(result: Result, output: Path | None, *, explain: bool, quiet: bool, verbose: bool) -> None:
+def _tell(result: Result, output: Path | None, verified: Mapping[str, Any] | None, *, explain: bool, quiet: bool, verbose: bool) -> None:
     if explain:
         for line in explanation(result):
             print(line)
     if not quiet:
-        print(table(result, str(output) if output is not None else "none (dry run)"))
+        print(table(result, str(output) if output is not None else "none (dry run)", verified))
     if verbose:
         for stage, seconds in result.seconds.items():
             print(f"{stage:<11}{seconds:.3f} s", file=sys.stderr)

@@ -74,9 +74,10 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """One application of a rule. *live_out* is what was live behind the window."""
+    """One application of a rule, to the bytes up to *end*. *live_out* is what was live behind the window."""
 
     address: int
+    end: int
     rule: str
     before: str
     after: str
@@ -184,7 +185,7 @@ def rewrite(data: bytes, rules: Iterable[Rule], options: Options | None = None, 
         with _timed(seconds, "patch"):
             data = apply(image, settled.edits) if settled.edits else data
         survey = survey or _surveyed(program, closed)
-        rewrites += _records(settled.taken)
+        rewrites += _records(settled)
         refused = settled.refused
         is_settled = settled.is_hidden  # another pass would find what this one has left
         passes += 1
@@ -381,16 +382,18 @@ def _cost(block: Block, index: RuleIndex) -> tuple[int, ...]:
     return index.cost([d.instruction for d in work], sum(d.length for d in work))
 
 
-def _records(taken: Sequence[Candidate]) -> list[Rewrite]:
-    options = {id(candidate.option): candidate.option for candidate in taken}
+def _records(settled: _Settled) -> list[Rewrite]:
+    options = {id(candidate.option): candidate.option for candidate in settled.taken}
     texts = {key: (sequence_text(option.before), sequence_text(option.after)) for key, option in options.items()}
-    return [_record(candidate, *texts[id(candidate.option)]) for candidate in taken]
+    pairs = zip(settled.taken, settled.edits, strict=True)
+    return [_record(candidate, edit, *texts[id(candidate.option)]) for candidate, edit in pairs]
 
 
-def _record(candidate: Candidate, before: str, after: str) -> Rewrite:
+def _record(candidate: Candidate, edit: Edit, before: str, after: str) -> Rewrite:
     option, window = candidate.option, candidate.window
     return Rewrite(
-        window.start,
+        edit.address,
+        edit.end,
         option.digest,
         before,
         after,

@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from rewriter.driver import Result
 
 __all__ = ["explanation", "report_json", "table"]
 
 
-def report_json(result: Result, source: str, output: str | None) -> str:
-    """The report on rewriting the file *source* to *output* (None: nothing was written)."""
+def report_json(result: Result, source: str, output: str | None, verified: Mapping[str, Any] | None = None) -> str:
+    """The report on rewriting the file *source* to *output* (None: nothing was written), and what was *verified* of it."""
     data = {
         "input": source,
         "output": output,
@@ -19,6 +20,7 @@ def report_json(result: Result, source: str, output: str | None) -> str:
         "rewrites": [
             {
                 "address": rewrite.address,
+                "end": rewrite.end,
                 "rule": rewrite.rule,
                 "before": rewrite.before,
                 "after": rewrite.after,
@@ -35,14 +37,14 @@ def report_json(result: Result, source: str, output: str | None) -> str:
         "passes": result.passes,
         "seconds": {stage: round(seconds, 6) for stage, seconds in result.seconds.items()},
     }
-    return json.dumps(data, indent=1) + "\n"
+    return json.dumps(data if verified is None else data | {"verified": dict(verified)}, indent=1) + "\n"
 
 
 _WIDTH = 80
 
 
-def table(result: Result, output: str) -> str:
-    """A summary in lines of at most 80 columns; *output* says where the result is."""
+def table(result: Result, output: str, verified: Mapping[str, Any] | None = None) -> str:
+    """A summary in lines of at most 80 columns; *output* says where the result is, *verified* what was proved of it."""
     n_bytes = sum(r.bytes_saved for r in result.rewrites)
     n_removed = sum(r.instructions_removed for r in result.rewrites)
     rows = [
@@ -52,6 +54,7 @@ def table(result: Result, output: str) -> str:
         ("rewrites", f"{len(result.rewrites):,} in {result.passes} passes"),
         ("saved", f"{n_bytes:,} bytes ({_share(n_bytes, result.text_bytes)}), {n_removed:,} instructions"),
         ("refused", f"{sum(result.refused.values()):,}{_counts(result.refused)}"),
+        *([("verified", _proofs(verified))] if verified is not None else []),
         ("time", f"{sum(result.seconds.values()):.2f} s"),
     ]
     return "\n".join(line for name, text in rows for line in _wrapped(name, text))
@@ -63,6 +66,10 @@ def explanation(result: Result) -> Iterator[str]:
         yield f"{rewrite.address:#x}: rule {rewrite.rule}, {rewrite.bytes_saved} bytes saved"
         for sign, side in (("-", rewrite.before), ("+", rewrite.after)):
             yield from (f"  {sign} {line}" for line in side.split("; ") if line)
+
+
+def _proofs(verified: Mapping[str, Any]) -> str:
+    return f"{verified['sites']:,} sites by {verified['claims']:,} proofs, of which {verified['known']:,} were known"
 
 
 def _share(part: int, whole: int) -> str:

@@ -20,6 +20,7 @@ from ruledb.machine.march import LEVELS
 from ruledb.machine.policy import POLICIES
 from ruledb.machine.rulefile import RuleFileError
 from ruledb.request import RequestError
+from ruledb.sites import SitesError
 from ruledb.store.database import DatabaseError, DatabaseFailure
 
 __all__ = ["main"]
@@ -259,15 +260,23 @@ def verify(
     file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="A rule file; default the database.")] = None,
     db: Database = None,
     solver: Annotated[str, typer.Option("--solver", metavar="NAME", help="bitwuzla or z3.")] = "bitwuzla",
+    sites: Annotated[Path | None, typer.Option("--sites", metavar="REPORT", help="Prove the sites that a rewriter's report lists.")] = None,
     jobs: Jobs = None,
     as_json: Json = False,
 ) -> None:
-    """Prove every rule of the database, or of a rule file, again."""
-    answer = commands.verify(db, file, solver, jobs)
+    """Prove every rule of the database, or of a rule file, again; or the sites of a rewritten program."""
+    if sites is not None and (file is not None or db is not None):
+        raise RequestError("--sites: takes no rule file and no database; the report names the files that it is about")
+    answer = commands.verify(db, file, solver, jobs) if sites is None else commands.verify_sites(sites, solver, jobs)
 
     def human() -> None:
-        print(f"{answer['rules']:,} rules: {answer['proved']:,} proved, {answer['refuted']:,} refuted, {answer['unknown']:,} unknown")
-        print(f"{answer['stale']:,} stale, {answer['seconds']:.1f} s with {solver}")
+        counts = ", ".join(f"{answer[name]:,} {name}" for name in ("proved", "refuted", "unknown"))
+        if sites is None:
+            print(f"{answer['rules']:,} rules: {counts}")
+            print(f"{answer['stale']:,} stale, {answer['seconds']:.1f} s with {solver}")
+        else:
+            print(f"{answer['sites']:,} sites, {answer['claims']:,} claims, of which {answer['known']:,} are known to hold")
+            print(f"{counts}, {answer['seconds']:.1f} s with {solver}")
         for failure in answer["failures"]:
             print(f"  {failure}")
 
@@ -370,7 +379,7 @@ def _one_line() -> Iterator[None]:
     """Bad input and bad usage end in one line on standard error."""
     try:
         yield
-    except (RequestError, DatabaseError, RuleFileError, ElfError, commands.CommandError) as problem:
+    except (RequestError, DatabaseError, RuleFileError, ElfError, SitesError, commands.CommandError) as problem:
         _refuse(str(problem))
     except DatabaseFailure as problem:
         _refuse(f"the database failed: {str(problem.orig).strip()}; what was stored stays, run the same command again to go on")

@@ -28,12 +28,13 @@ from ruledb.machine.rulefile import read_rule_file, rule_file_text, rule_from_js
 from ruledb.optimizer import COSTS, Goal, Seen, improve
 from ruledb.parallel import in_order, worker_pool
 from ruledb.progress import stage
-from ruledb.proof.prover import FIRST, SECOND, Proved, Prover, Refuted
+from ruledb.proof.prover import FIRST, SECOND, Prover
 from ruledb.proof.query import query_text
 from ruledb.proof.solvers import SOLVERS
 from ruledb.request import RequestError, conditions_of, live_mask, read_window, register_list, unsearchable
 from ruledb.search.kernels import KernelLibrary
 from ruledb.semantics.digest import semantics_digest
+from ruledb.site_proofs import prove_sites, verdict_of
 from ruledb.store.database import default_url, open_engine, rules_path
 from ruledb.store.store import Store
 from ruledb.training import Options
@@ -53,6 +54,7 @@ __all__ = [
     "show",
     "train",
     "verify",
+    "verify_sites",
 ]
 
 MAX_FAMILIES = 6
@@ -270,8 +272,7 @@ def query(db: str | None, digest: str) -> str:
 
 def verify(db: str | None, file: Path | None, solver: str, jobs: int | None) -> dict[str, Any]:
     """Prove rules again, with one solver on both encodings."""
-    if solver not in SOLVERS:
-        raise RequestError(f"--solver {solver}: expected {' or '.join(SOLVERS)}")
+    _require_solver(solver)
     start = monotonic()
     if file is not None:
         content = read_rule_file(file)
@@ -285,6 +286,11 @@ def verify(db: str | None, file: Path | None, solver: str, jobs: int | None) -> 
     ]
     counts = {name: sum(v == name for v, _ in verdicts) for name in ("proved", "refuted", "unknown")}
     return {"rules": len(given), **counts, "stale": stale, "failures": failures, "seconds": round(monotonic() - start, 2)}
+
+
+def _require_solver(solver: str) -> None:
+    if solver not in SOLVERS:
+        raise RequestError(f"--solver {solver}: expected {' or '.join(SOLVERS)}")
 
 
 def _proved(given: Sequence[Rule], opinions: tuple[tuple[str, str], tuple[str, str]], jobs: int | None) -> Iterable[tuple[str, str]]:
@@ -304,13 +310,13 @@ def _prove_again(task: tuple[dict[str, Any], tuple[tuple[str, str], tuple[str, s
         conditions = read_conditions(rule.policy, rule.assumes)
     except ValueError as problem:
         return "refuted", f"{problem}"
-    match prover.prove(rule.pattern, rule.replacement, rule.preserves, plausible=0, conditions=conditions, march=rule.march):
-        case Proved():
-            return "proved", ""
-        case Refuted(_, reason):
-            return "refuted", reason
-        case undecided:
-            return "unknown", undecided.reason
+    return verdict_of(prover.prove(rule.pattern, rule.replacement, rule.preserves, plausible=0, conditions=conditions, march=rule.march))
+
+
+def verify_sites(report: Path, solver: str, jobs: int | None) -> dict[str, Any]:
+    """Prove the sites that a rewriter's report lists; what was proved before is not asked again."""
+    _require_solver(solver)
+    return prove_sites(report, solver, jobs, user_cache_path("ruledb") / "sites")
 
 
 def export(db: str | None, file: Path) -> int:

@@ -7,8 +7,8 @@ import pytest
 from rewriter.driver import Result, Rewrite
 from rewriter.report import explanation, report_json, table
 
-DONE = Rewrite(0x1139, "ab" * 16, "mov eax, 0; mov ecx, 0", "xor eax, eax; xor ecx, ecx", "rax", 6, 0, 1)
-DELETED = Rewrite(0x1200, "cd" * 16, "mov rax, rax", "", "rax CF", 3, 1, 1)
+DONE = Rewrite(0x1139, 0x1143, "ab" * 16, "mov eax, 0; mov ecx, 0", "xor eax, eax; xor ecx, ecx", "rax", 6, 0, 1)
+DELETED = Rewrite(0x1200, 0x1203, "cd" * 16, "mov rax, rax", "", "rax CF", 3, 1, 1)
 RESULT = Result(
     b"",
     4000,
@@ -34,6 +34,7 @@ def test_the_report_has_the_fixed_keys():
     assert (report["bytes_saved"], report["instructions_removed"]) == (9, 1)
     assert report["rewrites"][0] == {
         "address": 0x1139,
+        "end": 0x1143,
         "rule": DONE.rule,
         "before": DONE.before,
         "after": DONE.after,
