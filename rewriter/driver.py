@@ -74,7 +74,10 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """One application of a rule, to the bytes up to *end*. *live_out* is what was live behind the window."""
+    """
+    One application of a rule, to the bytes up to *end*. *live_out* is what was live behind the window; of memory, the rule's *policy*
+    held, and what it *assumes*.
+    """
 
     address: int
     end: int
@@ -85,6 +88,8 @@ class Rewrite:
     bytes_saved: int
     instructions_removed: int
     cycles_saved: int
+    policy: str
+    assumes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -401,4 +406,6 @@ def _record(candidate: Candidate, edit: Edit, before: str, after: str) -> Rewrit
         option.bytes_saved,
         len(option.before) - len(option.after),
         option.cycles_saved,
+        option.policy,
+        ("stack(rbp)",) if option.wants_frame else (),
     )

@@ -71,6 +71,7 @@ class Option:
         wants_frame: Whether rbp must hold an address of the stack before the window.
         closing: The closing jump's bytes without its distance, which depends on the place; none where there is no jump.
         relative: The rule, where a rip-relative operand makes the bytes depend on the place.
+        policy: The rule's memory policy.
 
     """
 
@@ -85,6 +86,7 @@ class Option:
     wants_frame: bool = False
     closing: bytes = b""
     relative: Rule | None = None
+    policy: str = "none"
 
 
 _DISTANCE_BYTES = {1: 1, 2: 4}
@@ -310,6 +312,7 @@ class RuleIndex:
             wants_frame=bool(bases),
             closing=closing,
             relative=rule if _relative(rule.replacement) else None,
+            policy=rule.policy,
         )
 
 

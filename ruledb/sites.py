@@ -7,17 +7,18 @@ live. A jump or return that moved up to shorter code must still be the same one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ruledb.machine.canonical import canonicalise, text_digest, to_canonical_mask, touched_mask
+from ruledb.machine.canonical import canonicalise, rename, text_digest, to_canonical_mask, touched_mask
 from ruledb.machine.codec import Decoded, Flow, decode
+from ruledb.machine.constant import Symbol
 from ruledb.machine.elf import Image
 from ruledb.machine.instruction import Instruction, sequence_text
-from ruledb.machine.policy import Conditions, read_conditions
-from ruledb.machine.registers import ALL_FLAGS, mask_text, parse_mask
+from ruledb.machine.policy import POLICIES, Conditions, read_conditions
+from ruledb.machine.registers import ALL_FLAGS, VIRTUAL, mask_text, parse_mask
 from ruledb.machine.window import is_filler
 
 __all__ = ["Claim", "Site", "SitesError", "audit", "claim_of", "sites_of"]
@@ -94,8 +95,15 @@ def sites_of(report: Mapping[str, Any]) -> list[Site]:
             merged.append(change)
             continue
         behind = change if change.end >= last.end else last
-        merged[-1] = Site(last.address, behind.end, behind.live_out, behind.conditions, behind.march)
+        merged[-1] = Site(last.address, behind.end, behind.live_out, _both(last.conditions, change.conditions), behind.march)
     return merged
+
+
+def _both(one: Conditions, other: Conditions) -> Conditions:
+    """What held for two changes of one place holds for their sum."""
+    policy = max(one.policy, other.policy, key=POLICIES.index)
+    private, dead = (max(getattr(one, name), getattr(other, name)) for name in ("private_bytes", "dead_bytes"))
+    return Conditions(policy, one.bases | other.bases, private, dead)
 
 
 def audit(before: Image, after: bytes, sites: Sequence[Site]) -> Iterator[str]:
@@ -128,20 +136,25 @@ def claim_of(before: Image, after: Image, site: Site) -> Claim | str:
     whole = canonicalise((*old, *new), literal=True)
     if whole is None:
         return Claim(old, new, site.live_out, site.conditions, site.march)
-    instructions = whole.instructions
+    # Of two addresses in the program, the distance is known here.
+    instructions = rename(whole.instructions, lambda r: r, lambda c: whole.constants[c.index] if isinstance(c, Symbol) else c)
     live = to_canonical_mask(site.live_out, whole, touched_mask(instructions) | ALL_FLAGS)
-    return Claim(instructions[: len(old)], instructions[len(old) :], live, site.conditions, site.march)
+    bases = frozenset(VIRTUAL + whole.families.index(b) if b in whole.families else b for b in site.conditions.bases)
+    conditions = replace(site.conditions, bases=bases)
+    return Claim(instructions[: len(old)], instructions[len(old) :], live, conditions, site.march)
 
 
 def _straight(code: bytes, address: int) -> tuple[tuple[Instruction, ...], str] | None:
     """
-    The instructions of *code* without filler, up to a transfer of control, and that in words; behind it only filler may stand.
+    The instructions of *code* without filler, up to a transfer of control and with a conditional jump, and that in words; behind it only
+    filler may stand.
     None where it is not so.
     """
     work = [d for d in decode(code, address) if not is_filler(d)]
     ends = [d for d in work if d.flow is not Flow.NEXT]
-    if not ends:
-        return tuple(d.instruction for d in work), ""
+    if not ends or (ends == work[-1:] and ends[0].flow is Flow.CONDITIONAL):
+        # A conditional jump is proved along; where it goes must not change.
+        return tuple(d.instruction for d in work), f"a jump to {ends[0].target:#x}" if ends else ""
     if ends != work[-1:] or ends[0].flow is Flow.INVALID:
         return None
     return tuple(d.instruction for d in work[:-1]), _end_text(ends[0])
