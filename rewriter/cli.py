@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from rewriter.driver import CONVENTIONS, Options, OptionsError, Result, rewrite
-from rewriter.matcher import COSTS, MARCHES
+from rewriter.matcher import COSTS
 from rewriter.report import explanation, report_json, table
+from rewriter.support import MARCHES
 from ruledb.machine.elf import ElfError, load
 from ruledb.machine.places import last_rules
 from ruledb.machine.rule import Rule

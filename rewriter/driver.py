@@ -19,10 +19,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rewriter.matcher import COSTS, MARCHES, Candidate, Refusal, RuleIndex
+from rewriter.matcher import COSTS, RuleIndex
+from rewriter.option import Candidate, Refusal
 from rewriter.patcher import Edit, apply, patch
 from rewriter.scan import Found, Scanner
 from rewriter.selector import choose
+from rewriter.support import MARCHES
 from ruledb.machine.blocks import Block, Program, read_program
 from ruledb.machine.codec import Flow
 from ruledb.machine.elf import ElfError, Image, parse

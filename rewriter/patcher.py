@@ -7,7 +7,7 @@ Nothing moves but a jump or return directly behind a window. What a window no lo
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from rewriter.matcher import Candidate
+from rewriter.option import Candidate
 from ruledb.machine.blocks import Block
 from ruledb.machine.codec import Decoded, Flow, agrees, decode
 from ruledb.machine.elf import Image

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rewriter.matcher import LIVE_FLAGS, LIVE_REGISTER, UNFRAMED, Option, Refusal, RuleIndex
+from rewriter.matcher import RuleIndex
+from rewriter.option import LIVE_FLAGS, LIVE_REGISTER, UNFRAMED, Option, Refusal
 from rewriter.outline import Part, equalities
 from ruledb.machine.blocks import Program
 from ruledb.machine.codec import Flow, decode

@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from rewriter.matcher import Candidate
+from rewriter.option import Candidate
 
 __all__ = ["choose"]
 

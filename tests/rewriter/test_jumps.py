@@ -9,7 +9,8 @@ from pieces import START, block_of
 from sample_rules import ALL_FLAGS, rule
 
 from rewriter.driver import rewrite
-from rewriter.matcher import Candidate, Refusal, RuleIndex
+from rewriter.matcher import RuleIndex
+from rewriter.option import Candidate, Refusal
 from rewriter.patcher import patch
 from ruledb.machine.codec import Flow
 from ruledb.machine.liveness import EVERYTHING

@@ -4,7 +4,8 @@ import pytest
 from pieces import window_of
 from sample_rules import ALL_FLAGS, CLEAR, RULES, rule
 
-from rewriter.matcher import Candidate, Refusal, RuleIndex, hardware_mask
+from rewriter.matcher import RuleIndex, hardware_mask
+from rewriter.option import Candidate, Refusal
 from ruledb.machine.canonical import canonicalise, to_canonical_mask
 from ruledb.machine.instruction import parse_sequence, sequence_text
 from ruledb.machine.liveness import EVERYTHING

@@ -8,7 +8,8 @@ from pieces import window_of
 from sample_rules import ALL_FLAGS, RULES, forwarding, rule, strict
 
 from rewriter.driver import Options, rewrite
-from rewriter.matcher import UNFRAMED, Candidate, Refusal, RuleIndex
+from rewriter.matcher import RuleIndex
+from rewriter.option import UNFRAMED, Candidate, Refusal
 from ruledb.machine.registers import parse_mask
 
 LOAD = strict("mov r0d, dword ptr [r1+c0]; mov r2d, r0d", "mov r2d, dword ptr [r1+c0]", f"r1 r2 {ALL_FLAGS}")

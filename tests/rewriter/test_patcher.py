@@ -4,7 +4,8 @@ import pytest
 from pieces import START, block_of, code_of, text_of
 from sample_rules import RULES
 
-from rewriter.matcher import Candidate, RuleIndex
+from rewriter.matcher import RuleIndex
+from rewriter.option import Candidate
 from rewriter.patcher import apply, nops, patch
 from ruledb.machine.codec import agrees, decode
 from ruledb.machine.elf import load

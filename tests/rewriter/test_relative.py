@@ -4,7 +4,8 @@ import pytest
 from pieces import START, block_of
 from sample_rules import ALL_FLAGS, rule, strict
 
-from rewriter.matcher import Candidate, Refusal, RuleIndex
+from rewriter.matcher import RuleIndex
+from rewriter.option import Candidate, Refusal
 from rewriter.patcher import patch
 from ruledb.machine.liveness import EVERYTHING
 from ruledb.machine.registers import parse_mask

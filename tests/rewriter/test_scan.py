@@ -3,7 +3,8 @@
 import pytest
 from sample_rules import RULES
 
-from rewriter.matcher import Candidate, RuleIndex
+from rewriter.matcher import RuleIndex
+from rewriter.option import Candidate
 from rewriter.scan import Scanner
 from ruledb.machine.blocks import read_program
 from ruledb.machine.elf import load

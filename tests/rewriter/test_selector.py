@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewriter.matcher import Candidate, Option
+from rewriter.option import Candidate, Option
 from rewriter.selector import choose
 from ruledb.machine.window import Window
 
