@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Build the training corpus: every program at every optimisation level, with a manifest."""
+"""Build the training corpus: every program by several compilers and at several optimisation levels, with a manifest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ BINARIES = ROOT / "bin"
 EXPECTED = ROOT / "expected"
 MANIFEST = ROOT / "manifest.json"
 
-LEVELS = ("O0", "O1", "O2", "Os", "O3")
 FLAGS = (
     "-std=gnu11",
     "-fno-ident",
@@ -29,6 +28,38 @@ FLAGS = (
     "-Wl,-z,norelro",
     "-Wl,-z,noseparate-code",
 )
+
+
+@dataclass(frozen=True)
+class Kind:
+    """
+    A way to build programs.
+
+    *name* ends the names of its binaries. Of the sources, ascending, those with index *first*, *first* + *every*, … are built;
+    not those in *without*, which the compiler does not know.
+    """
+
+    name: str
+    compiler: str
+    flags: tuple[str, ...]
+    first: int = 0
+    every: int = 1
+    without: tuple[str, ...] = ()
+
+
+KINDS = (
+    Kind("O0", "gcc", ("-O0", *FLAGS)),
+    Kind("O1", "gcc", ("-O1", *FLAGS)),
+    Kind("O2", "gcc", ("-O2", *FLAGS)),
+    Kind("Os", "gcc", ("-Os", *FLAGS), 0, 2),
+    Kind("O3", "gcc", ("-O3", *FLAGS), 1, 3),
+    Kind("clang", "clang", ("-O0", *FLAGS), 1, 2),
+    # With -g, functions are symbols that have a size; they have no entries in a frame table.
+    Kind(
+        "tcc", "tcc", ("-g",), 0, 2,
+        ("carry", "octets", "overflow", "rotate", "samples", "saturate", "sha256", "widths", "words", "wraps"),
+    ),
+)  # fmt: skip
 STRIP_EVERY = 3
 SIZE_LIMIT = 3_000_000
 RUN_SECONDS = 10
@@ -39,29 +70,36 @@ class Target:
     """One binary to build."""
 
     source: Path
-    level: str
+    kind: Kind
     stripped: bool
 
     @property
     def name(self) -> str:
         """Return the file name of the binary."""
-        return f"{self.source.stem}-{self.level}"
+        return f"{self.source.stem}-{self.kind.name}"
 
     @property
     def flags(self) -> list[str]:
         """Return the compiler flags of the binary."""
-        return [f"-{self.level}", *FLAGS, *(["-s"] if self.stripped else [])]
+        return [*self.kind.flags, *(["-s"] if self.stripped else [])]
 
 
 def plan() -> list[Target]:
-    """List the targets; every third one, counted by source and level, is stripped."""
-    pairs = [(source, level) for source in sorted(SOURCES.glob("*.c")) for level in LEVELS]
-    return [Target(source, level, stripped=index % STRIP_EVERY == 0) for index, (source, level) in enumerate(pairs)]
+    """List the targets; every third one is stripped, but where nothing else tells what the functions are."""
+    sources = sorted(SOURCES.glob("*.c"))
+    chosen = [
+        (source, kind)
+        for index, source in enumerate(sources)
+        for kind in KINDS
+        if index % kind.every == kind.first and source.stem not in kind.without
+    ]
+    return [Target(source, kind, kind.compiler != "tcc" and index % STRIP_EVERY == 0) for index, (source, kind) in enumerate(chosen)]
 
 
 def compiler_version(compiler: str) -> str:
     """Return the first line of the compiler's version message."""
-    answer = subprocess.run([compiler, "--version"], check=True, capture_output=True, text=True)
+    option = "-v" if compiler == "tcc" else "--version"
+    answer = subprocess.run([compiler, option], check=True, capture_output=True, text=True)
     return answer.stdout.splitlines()[0]
 
 
@@ -70,17 +108,19 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def compile_target(compiler: str, target: Target, folder: Path) -> None:
-    """Compile one target into the folder."""
+def compile_target(target: Target, folder: Path) -> None:
+    """Compile one target into the folder; of what -g brings, the symbols' sizes stay."""
     output = folder / target.name
-    subprocess.run([compiler, *target.flags, "-o", output, target.source], check=True)
+    subprocess.run([target.kind.compiler, *target.flags, "-o", output, target.source], check=True)
+    if target.kind.compiler == "tcc":
+        subprocess.run(["strip", "--strip-debug", output], check=True, stderr=subprocess.DEVNULL)
     output.chmod(0o755)
 
 
-def compile_all(compiler: str, targets: list[Target], folder: Path) -> None:
+def compile_all(targets: list[Target], folder: Path) -> None:
     """Compile the targets into the folder, several at a time."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(lambda target: compile_target(compiler, target, folder), targets))
+        list(pool.map(lambda target: compile_target(target, folder), targets))
 
 
 def run(binary: Path) -> str:
@@ -124,12 +164,12 @@ def replace_folder(folder: Path, files: dict[str, bytes], mode: int) -> None:
         path.chmod(mode)
 
 
-def build(compiler: str) -> None:
+def build() -> None:
     """Build the corpus and write the binaries, the expected outputs and the manifest."""
     targets = plan()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        compile_all(compiler, targets, folder)
+        compile_all(targets, folder)
         outputs = agreed_outputs(targets, folder)
         binaries = {target.name: (folder / target.name).read_bytes() for target in targets}
     total = sum(map(len, binaries.values()))
@@ -138,34 +178,33 @@ def build(compiler: str) -> None:
     replace_folder(BINARIES, binaries, 0o755)
     expected = {f"{program}.txt": text.encode() for program, text in outputs.items()}
     replace_folder(EXPECTED, expected, 0o644)
-    version = compiler_version(compiler)
-    entries = [entry(target, BINARIES, version) for target in targets]
+    versions = {kind.compiler: compiler_version(kind.compiler) for kind in KINDS}
+    entries = [entry(target, BINARIES, versions[target.kind.compiler]) for target in targets]
     entries.sort(key=lambda item: str(item["path"]))
     MANIFEST.write_text(json.dumps(entries, indent=1) + "\n")
     print(f"{len(outputs)} programs, {len(targets)} binaries, {total} bytes")
 
 
-def check(compiler: str) -> None:
+def check() -> None:
     """Rebuild aside and report the binaries that differ from those of the manifest."""
     recorded = {item["path"]: item["sha256"] for item in json.loads(MANIFEST.read_text())}
     targets = plan()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        compile_all(compiler, targets, folder)
+        compile_all(targets, folder)
         rebuilt = {f"{BINARIES.name}/{path.name}": digest(path) for path in folder.iterdir()}
     differing = sorted(path for path in recorded | rebuilt if recorded.get(path) != rebuilt.get(path))
     for path in differing:
         print(f"differs: {path}")
-    print(f"{len(differing)} of {len(rebuilt)} binaries differ with {compiler_version(compiler)}")
+    print(f"{len(differing)} of {len(rebuilt)} binaries differ")
 
 
 def main(arguments: list[str]) -> None:
     """Parse the command line and build or check."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cc", default="gcc", help="the C compiler (default: gcc)")
     parser.add_argument("--check", action="store_true", help="rebuild aside and report which binaries differ")
     options = parser.parse_args(arguments)
-    (check if options.check else build)(options.cc)
+    (check if options.check else build)()
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from rewriter.selector import choose
 from ruledb.machine.blocks import Block, Program, read_program
 from ruledb.machine.codec import Flow
 from ruledb.machine.elf import ElfError, Image, parse
+from ruledb.machine.frame import framed, framed_in
 from ruledb.machine.functions import Function
 from ruledb.machine.instruction import sequence_text
 from ruledb.machine.keep import SSC_MARK, VALGRIND_PREAMBLE, has_marker, kept
@@ -174,10 +176,12 @@ def rewrite(data: bytes, rules: Iterable[Rule], options: Options | None = None, 
             closed = _closed(program)
         with _timed(seconds, "liveness"):
             live = live_out(program, options.abi)
+            # Where no convention holds, a call may leave anything in rbp.
+            frame = framed(program) if options.abi != "strict" else np.zeros(len(program.listing), dtype=np.bool_)
         with _timed(seconds, "match"):
-            found = scanner.find(program, live, _wanted(program, closed))
+            found = scanner.find(program, live, frame, _wanted(program, closed))
         with _timed(seconds, "choose"):
-            settled = _pass(program, found, live, index, _ranges(image, options.skip), known)
+            settled = _pass(program, found, (live, frame), index, _ranges(image, options.skip), known)
         with _timed(seconds, "patch"):
             data = apply(image, settled.edits) if settled.edits else data
         survey = survey or _surveyed(program, closed)
@@ -273,22 +277,34 @@ def _wanted(program: Program, closed: Mapping[int, str]) -> Marks:
     return program.is_open & ~left_alone[program.cuts.function] & ~raises
 
 
-def _pass(program: Program, found: Found, live: Liveness, index: RuleIndex, skip: Sequence[tuple[int, int]], known: _Known) -> _Settled:
+class _Around(NamedTuple):
+    """What holds around a block: what is live *behind* its last instruction, and *before* it, and whether it is entered with a frame."""
+
+    behind: int
+    before: int
+    is_framed: bool
+
+
+def _pass(
+    program: Program, found: Found, facts: tuple[Liveness, Marks], index: RuleIndex, skip: Sequence[tuple[int, int]], known: _Known
+) -> _Settled:
     """
-    One pass over the blocks where something was *found*. What settled at once in an earlier pass, and is as it was then, is
-    *known* to be settled.
+    One pass over the blocks where something was *found*, by *facts*: liveness and frames. What settled at once in an earlier
+    pass, and is as it was then, is *known* to be settled.
     """
+    live, frame = facts
     total = _Settled(refused=Counter(found.refused))
     for number in found.blocks:
         block = program.block(number)
         last = int(program.cuts.stop[number]) - 1
-        ends = live.mask(last), live.mask(last - 1) if len(block.instructions) > 1 else 0
-        place = (block.end, *ends)
+        before_last = live.mask(last - 1) if len(block.instructions) > 1 else 0
+        around = _Around(live.mask(last), before_last, bool(frame[program.cuts.first[number]]))
+        place = (block.end, *around)
         old_place, refused = known.get(block.start, ((), Counter()))
         if old_place == place:
             total.refused += refused
             continue
-        settled = _settle(block, ends, index, skip)
+        settled = _settle(block, around, index, skip)
         if not settled.edits:
             known[block.start] = place, settled.refused
         total.edits += settled.edits
@@ -298,12 +314,12 @@ def _pass(program: Program, found: Found, live: Liveness, index: RuleIndex, skip
     return total
 
 
-def _settle(block: Block, ends: tuple[int, int], index: RuleIndex, skip: Sequence[tuple[int, int]]) -> _Settled:
-    """Rewrite *block* until no rule lowers its cost. *ends*: what is live behind its last instruction, and before it."""
+def _settle(block: Block, around: _Around, index: RuleIndex, skip: Sequence[tuple[int, int]]) -> _Settled:
+    """Rewrite *block* until no rule lowers its cost."""
     settled, original = _Settled(), block
     cost = _cost(block, index)
     while True:
-        candidates, refused = _candidates(block, ends, index, skip)
+        candidates, refused = _candidates(block, around, index, skip)
         made = next(
             (
                 (new, edits, chosen, lower)
@@ -323,14 +339,13 @@ def _settle(block: Block, ends: tuple[int, int], index: RuleIndex, skip: Sequenc
         settled.taken += chosen
 
 
-def _candidates(
-    block: Block, ends: tuple[int, int], index: RuleIndex, skip: Sequence[tuple[int, int]]
-) -> tuple[list[Candidate], list[_Reason]]:
+def _candidates(block: Block, around: _Around, index: RuleIndex, skip: Sequence[tuple[int, int]]) -> tuple[list[Candidate], list[_Reason]]:
     """The candidates of *block*, and why others are none."""
     candidates: list[Candidate] = []
     refused: list[_Reason] = []
-    for window in windows(block, _live_after(block, ends), index.longest, index.fits, index.options):
-        match index.match(window):
+    frame = framed_in(block, around.is_framed)
+    for window in windows(block, _live_after(block, around), index.longest, index.fits, index.options):
+        match index.match(window, is_framed=frame[window.positions[0]]):
             case Refusal(reason, digest):
                 refused.append((reason, digest))
             case Candidate(option=option) if any(window.start < end and start < window.end for start, end in skip):
@@ -340,12 +355,12 @@ def _candidates(
     return candidates, refused
 
 
-def _live_after(block: Block, ends: tuple[int, int]) -> tuple[int, ...]:
-    """What may be read behind each instruction of *block*, which may have changed since *ends* were found out."""
-    found = [ends[0]]
+def _live_after(block: Block, around: _Around) -> tuple[int, ...]:
+    """What may be read behind each instruction of *block*, which may have changed since *around* was found out."""
+    found = [around.behind]
     if len(block.instructions) > 1:
         is_as_it_was = block.last.flow is not Flow.NEXT
-        found.append(ends[1] if is_as_it_was else before(block.last, found[0]))
+        found.append(around.before if is_as_it_was else before(block.last, found[0]))
     for instruction in reversed(block.instructions[1:-1]):
         found.append(before(instruction, found[-1]))
     return tuple(reversed(found))

@@ -7,21 +7,22 @@ dead that the rule changes?
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 
 from rewriter.outline import Part, Shape, outline_of, part_of, shape_of
 from ruledb.cost import time_of
-from ruledb.machine.canonical import Canonical, bind, canonicalise, families_in
-from ruledb.machine.codec import CodecError, Decoded, agrees, decode, encode, normalise
-from ruledb.machine.constant import signed
+from ruledb.machine.canonical import TARGET, Canonical, bind, canonicalise, families_in
+from ruledb.machine.codec import CodecError, Decoded, Flow, agrees, decode, encode, encode_at, encoding_of, normalise
+from ruledb.machine.constant import Constant, signed, symbols_in
 from ruledb.machine.instruction import Instruction, Label, Mem, symbols_of
+from ruledb.machine.policy import read_conditions
 from ruledb.machine.registers import ALL_FLAGS, ALL_REGISTERS, N_LANES, RBP, RBX, RSP, VIRTUAL, Register, families_of, family_mask
 from ruledb.machine.rule import Rule
 from ruledb.machine.window import Window, is_barrier
 
-__all__ = ["COSTS", "LIVE_FLAGS", "LIVE_REGISTER", "MARCHES", "Candidate", "Option", "Refusal", "RuleIndex", "hardware_mask"]
+__all__ = ["COSTS", "LIVE_FLAGS", "LIVE_REGISTER", "MARCHES", "UNFRAMED", "Candidate", "Option", "Refusal", "RuleIndex", "hardware_mask"]
 
 MARCHES = ("x86-64", "x86-64-v2", "x86-64-v3")
 """Instruction-set levels, each including those before."""
@@ -29,12 +30,16 @@ MARCHES = ("x86-64", "x86-64-v2", "x86-64-v3")
 LIVE_REGISTER, LIVE_FLAGS = "live register", "live flags"
 """Why an option may not be taken at a place: what it changes may be read behind."""
 
-_POLICIES = frozenset({"none"})
-"""Memory policies that can be discharged so far: those of rules without memory."""
+UNFRAMED = "no frame base"
+"""Why a rule about slots of the stack may not be applied: what addresses them need not be an address of the stack."""
+
+_POLICIES = frozenset({"none", "strict", "stack"})
+"""Memory policies that can be discharged: no memory; the accesses of the pattern, as they are; slots of the stack."""
 
 
 def _size(instructions: Sequence[Instruction], n_bytes: int) -> tuple[int, ...]:
-    return n_bytes, len(instructions)
+    """Instructions first: nothing moves here, so what an instruction gives up is one to run, and a byte alone is but filler."""
+    return len(instructions), n_bytes
 
 
 COSTS: Mapping[str, Callable[[Sequence[Instruction], int], tuple[int, ...]]] = {"size": _size, "time": time_of}
@@ -63,6 +68,9 @@ class Option:
         saved: By the index's cost model.
         bytes_saved: Filler does not count.
         cycles_saved: On the dependency chain of the window.
+        wants_frame: Whether rbp must hold an address of the stack before the window.
+        closing: The closing jump's bytes without its distance, which depends on the place; none where there is no jump.
+        relative: The rule, where a rip-relative operand makes the bytes depend on the place.
 
     """
 
@@ -74,14 +82,75 @@ class Option:
     saved: tuple[int, ...]
     bytes_saved: int
     cycles_saved: int
+    wants_frame: bool = False
+    closing: bytes = b""
+    relative: Rule | None = None
+
+
+_DISTANCE_BYTES = {1: 1, 2: 4}
+"""Bytes of the distance of a conditional jump, by those of its opcode."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An option at a place where it may be taken."""
+    """An option at a place where it may be taken, and its bytes there."""
 
     window: Window
     option: Option
+    code: bytes
+
+
+def placed(option: Option, window: Window) -> Candidate | Refusal:
+    """*option* at the place of *window*: its bytes there, where they reach what they refer to."""
+    option = replace(option, before=window.instructions)
+    code: bytes | None = option.code
+    if option.relative is not None:
+        option, code = _with_addresses(option, option.relative, window)
+    if code is not None and option.closing:
+        jump = window.decoded[-1]
+        option = replace(option, after=(*option.after[:-1], Instruction(option.after[-1].mnemonic, jump.instruction.operands)))
+        code = _with_jump(code, option.closing, window.start, jump)
+    if code is None:
+        return Refusal("does not fit", option.digest)
+    # Filler between the instructions is room, too.
+    return Candidate(window, option, code) if len(code) <= window.end - window.start else Refusal("longer", option.digest)
+
+
+def _with_addresses(option: Option, rule: Rule, window: Window) -> tuple[Option, bytes | None]:
+    """The option with the addresses of *window*, and its bytes at that place; none where an address is too far, or lengths differ."""
+    forms = (canonicalise(window.instructions, literal=literal) for literal in (False, True))
+    canonical = next(c for c in forms if c is not None and c.instructions == rule.pattern)
+    constants = [c for c in canonical.constants if isinstance(c, int)]
+    after = bind(rule.replacement, canonical.families, constants, canonical.target)
+    body, code = after[: len(after) - bool(option.closing)], b""
+    try:
+        for instruction in body:
+            code += encode_at(instruction, window.start + len(code))
+    except CodecError:
+        return option, None
+    written = tuple(d.instruction for d in decode(code, window.start))
+    is_right = len(code) == len(option.code) and written == tuple(map(_normalised, body)) and agrees(code)
+    return replace(option, after=(*written, *after[len(body) :])), code if is_right else None
+
+
+def _normalised(instruction: Instruction) -> Instruction:
+    """`normalise`, wherever its rip-relative operand is."""
+    addresses = [o.displacement for o in instruction.operands if isinstance(o, Mem) and o.rip]
+    near = normalise(_readdressed(instruction, 0)) if addresses else normalise(instruction)
+    return _readdressed(near, addresses[0]) if addresses else near
+
+
+def _readdressed(instruction: Instruction, address: Constant) -> Instruction:
+    operands = tuple(replace(o, displacement=address) if isinstance(o, Mem) and o.rip else o for o in instruction.operands)
+    return Instruction(instruction.mnemonic, operands)
+
+
+def _with_jump(code: bytes, closing: bytes, start: int, jump: Decoded) -> bytes | None:
+    """*code* from *start* on, closed by a jump to where *jump* goes; None where that does not reach."""
+    size = _DISTANCE_BYTES[len(closing)]
+    distance = (jump.target or 0) - (start + len(code) + len(closing) + size)
+    reaches = -(1 << 8 * size - 1) <= distance < 1 << 8 * size - 1
+    return code + closing + distance.to_bytes(size, "little", signed=True) if reaches else None
 
 
 class RuleIndex:
@@ -120,12 +189,11 @@ class RuleIndex:
 
     def usable(self, decoded: Decoded) -> bool:
         """Whether an instruction like *decoded* is part of some pattern."""
-        if decoded.target is not None or decoded.reference is not None:
+        if decoded.target is not None and decoded.flow is not Flow.CONDITIONAL:
             return False
         found = self._usable.get(decoded.code)
         if found is None:
-            is_plain = not (decoded.loads or decoded.stores)
-            found = self._usable[decoded.code] = is_plain and decoded.instruction.mnemonic in self._mnemonics
+            found = self._usable[decoded.code] = decoded.instruction.mnemonic in self._mnemonics
         return found
 
     def part(self, decoded: Decoded) -> Part | None:
@@ -138,18 +206,22 @@ class RuleIndex:
         """Whether a pattern has an instruction of the shape of *decoded*."""
         return self.usable(decoded) and self.part(decoded) is not None
 
-    def match(self, window: Window) -> Candidate | Refusal | None:
-        """The best option for *window*; the reason of the best of those refused, if all are; None where no rule matches."""
-        found = self._select(self.options(window.decoded), window.live_out)
-        return Candidate(window, found) if isinstance(found, Option) else found
+    def match(self, window: Window, *, is_framed: bool = False) -> Candidate | Refusal | None:
+        """
+        The best option for *window*; the reason of the best of those refused, if all are; None where no rule matches.
+
+        *is_framed*: rbp holds an address of the stack before the window (`ruledb.machine.frame`).
+        """
+        found = self._select(self.options(window.decoded), window.live_out, is_framed=is_framed)
+        return placed(found, window) if isinstance(found, Option) else found
 
     @classmethod
-    def _select(cls, options: Sequence[Option | Refusal], live_out: int) -> Option | Refusal | None:
+    def _select(cls, options: Sequence[Option | Refusal], live_out: int, *, is_framed: bool) -> Option | Refusal | None:
         refusal: Refusal | None = None
         for option in options:
             if isinstance(option, Refusal):
                 return refusal or option  # options come before refusals
-            problem = cls._live(option.dead & live_out)
+            problem = UNFRAMED if option.wants_frame and not is_framed else cls._live(option.dead & live_out)
             if problem is None:
                 return option
             refusal = refusal or Refusal(problem, option.digest)
@@ -163,7 +235,7 @@ class RuleIndex:
 
     def options(self, decoded: Sequence[Decoded]) -> tuple[Option | Refusal, ...]:
         """What the rules say to these encodings, wherever they stand: options first, best saving first, of equals the lowest digest."""
-        codes = tuple(d.code for d in decoded)
+        codes = tuple(map(_opcode, decoded))
         found = self._options.get(codes)
         if found is None:
             found = self._options[codes] = tuple(sorted(self._compute(decoded), key=_preference))
@@ -190,40 +262,54 @@ class RuleIndex:
             return Refusal("constant", rule.digest)
         if not _has_high_bytes(rule.replacement, families):
             return Refusal("does not fit", rule.digest)
+        for address in _relative(rule.pattern):  # the place tells; until then, any
+            constants[min(symbols_in(address.displacement))] = 0
         try:
-            after = bind(rule.replacement, families, constants)
+            after = bind(rule.replacement, families, constants, canonical.target)
         except ValueError:
             return Refusal("constant", rule.digest)  # an operation is undefined for this value
+        body, closing = (after[:-1], _closing(after[-1], decoded[-1])) if canonical.target is not None else (after, b"")
         try:
-            code = b"".join(map(encode, after))
-            intended = tuple(map(normalise, after))
+            code = b"".join(map(encode, body))
+            intended = tuple(map(normalise, body))
         except CodecError:
             return Refusal("does not fit", rule.digest)
+        if closing is None:
+            return Refusal("jump", rule.digest)
         n_bytes = sum(d.length for d in decoded)
-        if len(code) > n_bytes:
-            return Refusal("longer", rule.digest)
-        old, new = self.cost(before, n_bytes), self.cost(after, len(code))
+        n_new = len(code) + (decoded[-1].length if closing else 0)
+        old, new = self.cost(before, n_bytes), self.cost(after, n_new)
         if not new < old:
             return Refusal("not cheaper", rule.digest)
         if self.cost is time_of and old[:-1] == new[:-1]:
             # Fewer bytes of the same work leave one more NOP to run.
             return Refusal("only bytes", rule.digest)
-        written = tuple(decode(code))
-        if tuple(d.instruction for d in written) != intended or not agrees(code) or any(map(is_barrier, written)):
+        whole = code + closing + bytes(_DISTANCE_BYTES.get(len(closing), 0))
+        written = tuple(decode(whole))
+        named = [d.instruction.mnemonic for d in written[len(body) :]] == [i.mnemonic for i in after[len(body) :]]
+        if tuple(d.instruction for d in written[: len(body)]) != intended or not named or not agrees(whole):
             return Refusal("decoder", rule.digest)
+        if any(map(is_barrier, written[: len(body)])):
+            return Refusal("barrier", rule.digest)
         if not set(families_of(_writes(written))) <= set(families_of(_writes(decoded))):
             return Refusal("scratch", rule.digest)
         if _may_frame(decoded):
             return Refusal("cfi", rule.digest)
+        bases = {families[b - VIRTUAL] if b >= VIRTUAL else b for b in read_conditions(rule.policy, rule.assumes).bases}
+        if not bases <= {RBP}:
+            return Refusal(UNFRAMED, rule.digest)
         return Option(
             rule.digest,
             before,
-            intended,
+            (*intended, *after[len(body) :]),
             code,
             hardware_mask(rule.touched & ~rule.preserves, families),
             tuple(a - b for a, b in zip(old, new, strict=True)),
-            n_bytes - len(code),
-            time_of(before, n_bytes)[1] - time_of(after, len(code))[1],
+            n_bytes - n_new,
+            time_of(before, n_bytes)[1] - time_of(after, n_new)[1],
+            wants_frame=bool(bases),
+            closing=closing,
+            relative=rule if _relative(rule.replacement) else None,
         )
 
 
@@ -241,6 +327,33 @@ def _preference(option: Option | Refusal) -> tuple[object, ...]:
             return (1, reason, digest)
         case Option(digest, saved=saved):
             return (0, tuple(-n for n in saved), digest)
+
+
+_CONDITIONS = ("o", "no", "b", "ae", "e", "ne", "be", "a", "s", "ns", "p", "np", "l", "ge", "le", "g")
+"""Condition codes by number. Source: Intel 64 and IA-32 Architectures SDM, volume 1, appendix B."""
+
+
+def _opcode(decoded: Decoded) -> bytes:
+    """The bytes of an instruction without its distance to another address, which says nothing of what it is."""
+    if decoded.target is None and decoded.reference is None:
+        return decoded.code
+    field, size = encoding_of(decoded.code).distance
+    return decoded.code[:field] + bytes(size) + decoded.code[field + size :]
+
+
+def _relative(instructions: Sequence[Instruction]) -> list[Mem]:
+    return [o for i in instructions for o in i.operands if isinstance(o, Mem) and o.rip]
+
+
+def _closing(jump: Instruction, old: Decoded) -> bytes | None:
+    """The opcode of *jump* with a distance as wide as that of *old*; None where *old* is written in an unusual way."""
+    number = _CONDITIONS.index(jump.mnemonic.removeprefix("j"))
+    match old.length, old.code[0]:
+        case 2, first if first & 0xF0 == 0x70:
+            return bytes([0x70 | number])
+        case 6, 0x0F:
+            return bytes([0x0F, 0x80 | number])
+    return None
 
 
 def _writes(decoded: Iterable[Decoded]) -> int:
@@ -268,15 +381,40 @@ def _is_supported(rule: Rule) -> bool:
     Whether nothing in *rule* is unknown here. Its replacement may only touch what its pattern touches: another register
     could be one that a canonical name stands for.
     """
-    conditions = (rule.assumes, rule.guards, rule.facts, rule.positions, rule.branch)
+    conditions = (rule.guards, rule.facts, rule.positions)
     sides = (*rule.pattern, *rule.replacement)
-    places = [o for i in sides for o in i.operands if isinstance(o, Label) or (isinstance(o, Mem) and (i.mnemonic != "lea" or o.rip))]
+    in_memory = any(isinstance(o, Mem) and i.mnemonic != "lea" for i in sides for o in i.operands)
     return (
         rule.policy in _POLICIES
+        and in_memory == (rule.policy != "none")
+        and _only_bases(rule)
+        and _jumps_alike(rule)
         and rule.march in MARCHES
         and not any(conditions)
-        and not places
+        # Whether two such addresses are one depends on the place.
+        and len(_relative(rule.replacement)) <= len(_relative(rule.pattern)) <= 1
         and len(rule.pattern) > 0
         and families_in(rule.replacement) <= families_in(rule.pattern)
         and symbols_of(rule.replacement) <= symbols_of(rule.pattern)
     )
+
+
+def _only_bases(rule: Rule) -> bool:
+    """Whether all that *rule* assumes is that registers of its pattern address the stack."""
+    try:
+        assumed = read_conditions(rule.policy, rule.assumes)
+    except ValueError:
+        return False
+    known = all(text.startswith("stack(") for text in rule.assumes) and assumed.bases <= families_in(rule.pattern)
+    return known and (rule.policy == "stack" or not rule.assumes)
+
+
+def _jumps_alike(rule: Rule) -> bool:
+    """Whether both sides of *rule* end in a conditional jump to the window's target, under the condition it says; or neither jumps."""
+    sides = (rule.pattern, rule.replacement)
+    jumps = [[n - len(side) for n, i in enumerate(side) if any(isinstance(o, Label) for o in i.operands)] for side in sides]
+    if not rule.branch:
+        return jumps == [[], []]
+    last = [side[-1] for side in sides if side]
+    closes = [i.mnemonic[:1] == "j" and i.mnemonic[1:] in _CONDITIONS and i.operands == (TARGET,) for i in last]
+    return jumps == [[-1], [-1]] and all(closes) and last[-1].mnemonic == "j" + rule.branch

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruledb.machine.canonical import LITERALS
-from ruledb.machine.instruction import Imm, Instruction, Mem, Operand, registers_of
+from ruledb.machine.instruction import Imm, Instruction, Label, Mem, Operand, registers_of
 from ruledb.machine.registers import Register
 
 __all__ = ["Part", "Shape", "equalities", "outline_of", "part_of", "shape_of"]
@@ -46,8 +46,10 @@ def _operand_shape(operand: Operand) -> object:
         case Imm(value):
             return "imm", value if value in LITERALS else None
         case Mem(base, index, scale, displacement, width, rip, segment):
-            known = displacement if displacement in LITERALS else None
+            known = displacement if displacement in LITERALS and not rip else None
             return base is not None, index is not None, scale, known, width, rip, segment
+        case Label():
+            return "label"
         case _:
             return operand
 

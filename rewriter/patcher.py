@@ -67,7 +67,7 @@ def patch(block: Block, chosen: Iterable[Candidate], made: Iterable[Edit] = ()) 
 
 def _edit(block: Block, candidate: Candidate, ours: set[int]) -> Edit:
     """The replacement, then what freed bytes and NOPs behind the window become."""
-    window, code = candidate.window, candidate.option.code
+    window, code = candidate.window, candidate.code
     behind = block.instructions[window.positions[-1] + 1 :]
     n_filler = next((i for i, d in enumerate(behind) if not is_filler(d)), len(behind))
     # At a block's end, NOPs may align what follows: of those, only our own may change.

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rewriter.matcher import LIVE_FLAGS, LIVE_REGISTER, Option, Refusal, RuleIndex
+from rewriter.matcher import LIVE_FLAGS, LIVE_REGISTER, UNFRAMED, Option, Refusal, RuleIndex
 from rewriter.outline import Part, equalities
 from ruledb.machine.blocks import Program
-from ruledb.machine.codec import decode
+from ruledb.machine.codec import Flow, decode
 from ruledb.machine.encodings import Numbers
-from ruledb.machine.listing import Indices, Listing, Marks, spans
+from ruledb.machine.listing import FLOWS, Indices, Listing, Marks, spans
 from ruledb.machine.liveness import EVERYTHING, Liveness
 from ruledb.machine.registers import ALL_REGISTERS, FLAG_SHIFT
 from ruledb.machine.window import is_barrier, is_filler
@@ -39,27 +39,31 @@ class Found:
     refused: Counter[tuple[str, str]]
 
 
+_REASONS = (LIVE_FLAGS, LIVE_REGISTER, UNFRAMED)
+
+
 @dataclass(frozen=True)
 class _Places:
     """
-    Windows that rules match: each one's *block*, the index of its *options*, whether one of them *may_apply*, and whether
-    it is for *live_registers* (or else for live flags) that the first may not.
+    Windows that rules match: each one's *block*, the index of its *options*, whether one of them *may_apply*, and the number in
+    `_REASONS` of why the first may not.
     """
 
     block: Numbers
     kind: Indices
     may_apply: Marks
-    live_registers: Marks
+    reason: Indices
     options: Sequence[Sequence[Option | Refusal]]
 
     def refusals(self, wanted: Marks) -> Counter[tuple[str, str]]:
         """The reasons, and the rules' digests, of those *wanted* to which no rule may be applied."""
-        told = 2 * self.kind[wanted & ~self.may_apply] + self.live_registers[wanted & ~self.may_apply]
+        told = len(_REASONS) * self.kind[wanted & ~self.may_apply] + self.reason[wanted & ~self.may_apply]
         counts = np.bincount(told, minlength=0)
         found: Counter[tuple[str, str]] = Counter()
         for number in np.flatnonzero(counts).tolist():
-            best = self.options[number // 2][0]
-            reason = best.reason if isinstance(best, Refusal) else LIVE_REGISTER if number % 2 else LIVE_FLAGS
+            kind, reason_number = divmod(number, len(_REASONS))
+            best = self.options[kind][0]
+            reason = best.reason if isinstance(best, Refusal) else _REASONS[reason_number]
             found[reason, best.digest] += int(counts[number])
         return found
 
@@ -86,8 +90,11 @@ class Scanner:
         self._is_filler: list[bool] = []
         self._options: dict[tuple[int, ...], tuple[Option | Refusal, ...]] = {}
 
-    def find(self, program: Program, live: Liveness, wanted: Marks) -> Found:
-        """What is to be found in the blocks of *program* that are *wanted*, a mark per block."""
+    def find(self, program: Program, live: Liveness, framed: Marks, wanted: Marks) -> Found:
+        """
+        What is to be found in the blocks of *program* that are *wanted*, a mark per block. *framed*: per instruction, whether rbp
+        holds an address of the stack before it.
+        """
         cuts = program.cuts
         block = np.full(len(program.listing), -1, dtype=np.int32)
         lengths = np.where(wanted, cuts.stop - cuts.first, 0)
@@ -95,7 +102,7 @@ class Scanner:
         block[index] = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
         self._learn(program.listing, np.unique(program.listing.encoding[index]))
         is_candidate = np.zeros(len(lengths), dtype=np.bool_)
-        places = [self._places(program.listing, block, columns, live) for columns in self._windows(program.listing, block, index)]
+        places = [self._places(program.listing, block, columns, live, framed) for columns in self._windows(program.listing, block, index)]
         for found in places:
             is_candidate[found.block[found.may_apply]] = True
         refused: Counter[tuple[str, str]] = Counter()
@@ -109,8 +116,9 @@ class Scanner:
         self._shapes += [-1] * (len(codes) - len(self._shapes))
         self._families += [_named(None)] * (len(codes) - len(self._families))
         self._is_filler += [False] * (len(codes) - len(self._is_filler))
-        # Rules are about registers, so what touches memory, or an address, is in none.
-        is_plain = ~(tables.touches_memory[tables.form] | tables.has_target | tables.has_reference)
+        # Of jumps, only one that closes a window is in a rule.
+        is_closing = tables.flow[tables.form] == FLOWS[Flow.CONDITIONAL]
+        is_plain = ~tables.has_target | is_closing
         for number in numbers.tolist():
             if self._shapes[number] >= 0:
                 continue
@@ -118,7 +126,8 @@ class Scanner:
             decoded = next(decode(codes[number])) if is_plain[number] or tables.is_nop[tables.form[number]] else None
             if decoded is not None:
                 self._is_filler[number] = is_filler(decoded)
-                part = self._index.part(decoded) if not is_barrier(decoded) and self._index.usable(decoded) else None
+                may_stand = bool(is_closing[number]) or not is_barrier(decoded)
+                part = self._index.part(decoded) if may_stand and self._index.usable(decoded) else None
                 if part is not None:
                     self._shapes[number] = part[0]
                     self._families[number] = _named(part)
@@ -143,7 +152,7 @@ class Scanner:
             fits = at[np.isin(_outlines(node, named), self._outlines)]
             yield [index[fits + k] for k in range(length + 1)]
 
-    def _places(self, listing: Listing, block: Numbers, columns: Sequence[Indices], live: Liveness) -> _Places:
+    def _places(self, listing: Listing, block: Numbers, columns: Sequence[Indices], live: Liveness, framed: Marks) -> _Places:
         """The windows of one length, their first instructions in the first of *columns*, and so on, with what the rules say to them."""
         n_encodings = len(listing.encodings.codes)
         kind = np.zeros(len(columns[0]), dtype=np.int64)
@@ -155,15 +164,18 @@ class Scanner:
         kind, last = kind[is_match], columns[-1][is_match]
         lanes, flags = live.at(last)
         choices = [[option for option in found if isinstance(option, Option)] for found in options]
-        may_apply, first_fails = np.zeros(len(last), dtype=np.bool_), np.zeros(len(last), dtype=np.bool_)
+        unframed = ~framed[columns[0][is_match]]
+        may_apply, reason = np.zeros(len(last), dtype=np.bool_), np.zeros(len(last), dtype=np.int64)
         for k in range(max(map(len, choices), default=0)):
             # Where there is no such option, nothing may be live, but rsp always is.
             dead = [choice[k].dead if k < len(choice) else EVERYTHING for choice in choices]
             in_registers = lanes & np.array([mask & ALL_REGISTERS for mask in dead], dtype=np.uint64)[kind] != 0
             in_flags = flags & np.array([mask >> FLAG_SHIFT for mask in dead], dtype=np.uint8)[kind] != 0
-            may_apply |= ~(in_registers | in_flags)
-            first_fails = in_registers if k == 0 else first_fails
-        return _Places(block[last], kind, may_apply, first_fails, options)
+            fails = unframed & np.array([k < len(choice) and choice[k].wants_frame for choice in choices], dtype=np.bool_)[kind]
+            may_apply |= ~(in_registers | in_flags | fails)
+            if k == 0:
+                reason = np.where(fails, _REASONS.index(UNFRAMED), np.where(in_registers, _REASONS.index(LIVE_REGISTER), 0))
+        return _Places(block[last], kind, may_apply, reason, options)
 
     def _options_of(self, listing: Listing, numbers: tuple[int, ...]) -> Sequence[Option | Refusal]:
         found = self._options.get(numbers)

@@ -22,20 +22,34 @@ from ruledb.proof.prover import written_families
 from ruledb.proof.replay import packed_flags, rflags_of
 from ruledb.search.agreement import undefined_flags
 from ruledb.search.alphabet import Letter, alphabet, grammar
-from ruledb.search.enumerator import Enumeration, Match
+from ruledb.search.cells import Celled, celled
+from ruledb.search.enumerator import KEPT, Enumeration, Match
 from ruledb.search.evaluate import Evaluator
 from ruledb.search.kernels import KernelLibrary
 from ruledb.search.states import N_CONSTANTS, N_FINGERPRINT, UNIVERSES, search_states
 from ruledb.search.targets import Target
+from ruledb.semantics.forms import features
 from ruledb.store.store import PendingTarget
 
-__all__ = ["CORE_CONSTANTS", "MAX_SYMBOLS", "Campaign", "Found", "Naming", "arity_of"]
+__all__ = ["CORE_CONSTANTS", "MAX_SYMBOLS", "REACH", "Campaign", "Form", "Found", "Naming"]
 
 MAX_SYMBOLS = 2
 """Constant symbols of a candidate."""
 
 CORE_CONSTANTS: tuple[Constant, ...] = (0, 1, -1, Symbol(0), Symbol(1), Expression("-", (Symbol(0),)))
 """The six immediates of length 3."""
+
+MAX_ARITY = 4
+"""Registers and cells of a window that is searched."""
+
+REACH = {False: 3, True: 2}
+"""The longest replacement that is searched for without and with memory."""
+
+_KEPT = {False: KEPT, True: 4 * KEPT}
+"""Candidates kept for a target without and with memory: few of these access memory as the window does."""
+
+_ACCESS = (2, 1, 1)
+"""Bytes, cycles and µops that an access costs beyond a register, at the least."""
 
 _NUMBERS = 12
 """Literal constants of a campaign's own that lengths 1 and 2 may use."""
@@ -76,10 +90,39 @@ class Naming:
         return live & ALL_FLAGS | sum((live >> (N_LANES * c) & 0b1111) << (N_LANES * u) for c, u in self.to_universe.items())
 
 
-def arity_of(text: str) -> int | None:
-    """The smallest universe that holds the canonical window *text*."""
-    instructions = parse_sequence(text)
-    return next((n for n, universe in sorted(UNIVERSES.items()) if n <= 4 and Naming.of(instructions, universe) is not None), None)
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a search sees of a canonical window: registers alone, memory as *cells*."""
+
+    instructions: tuple[Instruction, ...]
+    cells: Celled | None = None
+
+    @classmethod
+    def of(cls, text: str) -> "Form | None":
+        """The form of the window *text*; None where its memory cannot be written so."""
+        instructions = parse_sequence(text)
+        if not any(features(i) & {"memory", "rip", "branch"} for i in instructions):
+            return cls(instructions)
+        cells = celled(instructions)
+        return cls(cells.canonical.instructions, cells) if cells is not None else None
+
+    @property
+    def arity(self) -> int | None:
+        """The smallest universe that holds it."""
+        return next((n for n, u in sorted(UNIVERSES.items()) if n <= MAX_ARITY and Naming.of(self.instructions, u) is not None), None)
+
+    @property
+    def n_accesses(self) -> int:
+        """How often the window accesses memory."""
+        return 0 if self.cells is None else len(self.cells.accesses)
+
+    def live(self, live: int) -> int:
+        """The window's *live*, here."""
+        return live if self.cells is None else self.cells.live(live)
+
+    def back(self, candidate: tuple[Instruction, ...]) -> Iterator[tuple[Instruction, ...]]:
+        """The window's sequences that *candidate* stands for."""
+        return iter([candidate]) if self.cells is None else self.cells.back(candidate)
 
 
 @dataclass(slots=True)
@@ -100,11 +143,13 @@ class Found:
 class Campaign:
     """The search for *pending* targets of one arity."""
 
-    def __init__(self, library: KernelLibrary, arity: int, pending: Sequence[PendingTarget], *, jobs: int) -> None:
+    def __init__(self, library: KernelLibrary, arity: int, pending: Sequence[PendingTarget], *, jobs: int, in_memory: bool = False) -> None:
+        """The windows of *pending* all access memory, or none does."""
         self._universe = UNIVERSES[arity]
         self._evaluator = Evaluator(library, self._universe)
-        self._jobs = jobs
+        self._jobs, self._in_memory = jobs, in_memory
         self.found = Found()
+        self._forms: list[Form] = []
         self._namings: list[Naming] = []
         self._pending: list[PendingTarget] = []
         self._targets: list[Target] = []
@@ -114,28 +159,29 @@ class Campaign:
         """Prepare the targets; quarantine those on which kernels and emulator disagree."""
         oracle, states = Oracle(), search_states(len(self._universe))
         for p in pending:
-            instructions = parse_sequence(p.text)
-            naming = Naming.of(instructions, self._universe)
+            form = Form.of(p.text)
+            assert form is not None
+            naming = Naming.of(form.instructions, self._universe)
             assert naming is not None, "the arity fits"
-            there = naming.there(instructions)
-            n_symbols = len(domains(instructions))
-            cost = _cost(there, n_symbols)
+            there = naming.there(form.instructions)
+            n_symbols = len(domains(form.instructions))
+            cost = _cost(there, n_symbols, form.n_accesses)
             if cost is None or n_symbols > N_CONSTANTS:
                 continue
             if not _same_as_emulator(oracle, self._evaluator, there, self._universe, states):
                 self.found.quarantined.append(p.id)
                 continue
-            fixed = frozenset(fixed_families(instructions) - {RSP})
-            self._targets.append(
-                Target(there, naming.mask(p.live), written_families(there), fixed, min(n_symbols, MAX_SYMBOLS), cost, p.text)
-            )
+            fixed = frozenset(fixed_families(form.instructions) - {RSP})
+            live = naming.mask(form.live(p.live))
+            self._targets.append(Target(there, live, written_families(there), fixed, min(n_symbols, MAX_SYMBOLS), cost, p.text))
             self._namings.append(naming)
+            self._forms.append(form)
             self._pending.append(p)
 
     def run(self, length: int, advance: Callable[[int, int], None]) -> Found:
         """Search up to *length*; *advance* is told of candidates looked at, and of matches."""
         wide = alphabet(self._universe, (*grammar(MAX_SYMBOLS), *self._numbers()))
-        enumeration = Enumeration(self._evaluator, self._universe, wide, self._targets, jobs=self._jobs)
+        enumeration = Enumeration(self._evaluator, self._universe, wide, self._targets, kept=_KEPT[self._in_memory], jobs=self._jobs)
         self._take(enumeration, enumeration.empty())
         advance(0, self.found.n_matches)
         for depth in (1, 2)[:length]:
@@ -144,13 +190,14 @@ class Campaign:
             self._take(enumeration, enumeration.run(depth))
             self.found.n_candidates += enumeration.counters.by_length[depth]
             advance(enumeration.counters.by_length[depth], self.found.n_matches)
-        if length >= 3:
+        if min(length, REACH[self._in_memory]) >= 3:
             self._deepest(enumeration.active, advance)
         return self.found
 
     def _numbers(self) -> tuple[int, ...]:
         """The numbers that most targets with literal constants hold: what replaces those may need them."""
-        held = Counter(n for p in self._pending if p.literal for n in set(constants_of(parse_sequence(p.text))) if isinstance(n, int))
+        forms = [f for p, f in zip(self._pending, self._forms, strict=True) if p.literal]
+        held = Counter(n for f in forms for n in set(constants_of(f.instructions)) if isinstance(n, int))
         common = sorted((n for n in held if n not in LITERALS), key=lambda n: (-held[n], n))
         return tuple(common[:_NUMBERS])
 
@@ -171,25 +218,34 @@ class Campaign:
             advance(deep.counters.by_length[3], self.found.n_matches)
 
     def _take(self, enumeration: Enumeration, matches: Sequence[Match] | Iterator[Match]) -> None:
-        """Keep the candidates of *matches*, and stop looking for their targets: what is longer only adds dead code."""
+        """
+        Keep the candidates of *matches*, and stop looking for their targets: what is longer only adds dead code. With memory that is so
+        where the candidate can be written at all.
+        """
         solved = set()
         for match in matches:
-            solved.add(match.target)
             self.found.n_matches += 1
             candidate = self._namings[match.target].back(enumeration.sequence(match))
-            if candidate is not None:
-                self.found.candidates.setdefault(self._pending[match.target].id, []).append(sequence_text(candidate))
+            texts = [] if candidate is None else [sequence_text(s) for s in self._forms[match.target].back(candidate)]
+            if texts:
+                self.found.candidates.setdefault(self._pending[match.target].id, []).extend(texts)
+            if texts or not self._in_memory:
+                solved.add(match.target)
         enumeration.retire(sorted(solved))
 
 
-def _cost(instructions: Sequence[Instruction], n_symbols: int) -> tuple[int, int, int] | None:
-    """(bytes, cycles as a plain sum, µops) with small constants; None where it has no encoding."""
+def _cost(instructions: Sequence[Instruction], n_symbols: int, n_accesses: int) -> tuple[int, int, int] | None:
+    """
+    (bytes, cycles as a plain sum, µops) with small constants; None where it has no encoding. A replacement may access memory less
+    often, which its registers do not show: that is in the cost of the window.
+    """
     times = [latency_of(i) for i in instructions]
     try:
         n_bytes = size_of(bind(instructions, (), (_SMALL,) * n_symbols))[0]
     except (CodecError, ValueError):
         return None
-    return n_bytes, sum(t[0] for t in times), sum(t[1] for t in times)
+    extra = [n_accesses * more for more in _ACCESS]
+    return n_bytes + extra[0], sum(t[0] for t in times) + extra[1], sum(t[1] for t in times) + extra[2]
 
 
 def _same_as_emulator(

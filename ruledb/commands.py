@@ -25,7 +25,7 @@ from ruledb.machine.policy import read_conditions
 from ruledb.machine.registers import mask_text
 from ruledb.machine.rule import Rule
 from ruledb.machine.rulefile import read_rule_file, rule_file_text, rule_from_json, rule_to_json
-from ruledb.optimizer import COSTS, Goal, improve
+from ruledb.optimizer import COSTS, Goal, Seen, improve
 from ruledb.parallel import in_order, worker_pool
 from ruledb.progress import stage
 from ruledb.proof.prover import FIRST, SECOND, Prover
@@ -128,14 +128,20 @@ def optimize(
         return answer
     answer["before"] = _figures(window)
     goal = Goal(window, live, dead)
+    seen = Seen.of(goal)
+    if seen is None:
+        return answer | {"reason": "its accesses to memory are not searched: each needs an operand, and one width for each place"}
     known = _known(_store(db), goal, cost, march)
     if known is not None:
         rule, replacement = known
         first, second = rule.proofs[0], rule.proofs[-1]
         proof = {"verdict": "proved", "solver": first.solver, "second_solver": second.solver, "ms": 0.0}
         return answer | {"status": "improved", "replacement": [str(i) for i in replacement], "after": _figures(replacement), "proof": proof}
-    if len(goal.families) > MAX_FAMILIES:
-        return answer | {"status": "unsupported", "reason": f"{len(goal.families)} registers; a search has room for {MAX_FAMILIES}"}
+    if len(seen.goal.families) > MAX_FAMILIES:
+        return answer | {
+            "status": "unsupported",
+            "reason": f"{len(seen.goal.families)} registers and places; a search has room for {MAX_FAMILIES}",
+        }
     found = improve(KernelLibrary(kernel_cache()), goal, cost, length=length, timeout_s=timeout_s, jobs=jobs or os.cpu_count() or 1)
     answer["searched"] = {"length": found.length, "candidates": found.candidates}
     answer["reason"] = found.reason
@@ -158,7 +164,12 @@ def _known(store: Store, goal: Goal, cost: str, march: str) -> tuple[Rule, tuple
         constants = [c for c in canonical.constants if isinstance(c, int)]
         for rule in store.rules_for(canonical.text):
             is_wrong_level = not LEVELS.get(rule.march, frozenset({rule.march})) <= LEVELS[march]
-            if is_wrong_level or to_canonical_mask(goal.live, canonical, rule.touched) & ~rule.preserves:
+            # What a rule assumes of memory nobody has promised here.
+            if (
+                is_wrong_level
+                or rule.policy not in ("none", "strict")
+                or to_canonical_mask(goal.live, canonical, rule.touched) & ~rule.preserves
+            ):
                 continue
             try:
                 replacement = bind(rule.replacement, canonical.families, constants)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ruledb.machine.canonical import fixed_families
 from ruledb.machine.codec import encode
-from ruledb.machine.instruction import Instruction, Mem, registers_of
+from ruledb.machine.instruction import Instruction, Label, Mem, registers_of
 from ruledb.machine.registers import RCX, RSP, Register
 
 __all__ = ["Latency", "Size", "Time", "latency_of", "n_accesses", "size_of", "time_of"]
@@ -84,7 +84,15 @@ def size_of(instructions: Sequence[Instruction]) -> Size:
         CodecError: An instruction has no encoding.
 
     """
-    return sum(len(encode(i)) for i in instructions), len(instructions)
+    return sum(map(_n_bytes, instructions)), len(instructions)
+
+
+_SHORT_JUMP = 2
+"""Bytes of a jump to a place near by, as a closing jump's target is taken to be."""
+
+
+def _n_bytes(instruction: Instruction) -> int:
+    return _SHORT_JUMP if any(isinstance(o, Label) for o in instruction.operands) else len(encode(instruction))
 
 
 def n_accesses(instruction: Instruction) -> int:

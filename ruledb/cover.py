@@ -2,7 +2,8 @@
 Which windows are improved already, because a rule applies to a part of them.
 
 A rewriter that runs to a fixpoint needs no rule for such a window: the smaller rule fires first. So the database holds
-small patterns, and the prover is asked once about each idea.
+small patterns, and the prover is asked once about each idea. A rule for a mere part counts if it saves an instruction: one that
+only saves bytes must not hide what the whole window could give up.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,7 +44,7 @@ class Cover:
     """
 
     def __init__(self, rules: Iterable[Rule]) -> None:
-        self._rules: dict[str, list[tuple[Rank, str, int]]] = {}
+        self._rules: dict[str, list[tuple[Rank, str, int, bool]]] = {}
         self._mnemonics: set[tuple[str, ...]] = set()
         for rule in rules:
             self.add(rule)
@@ -51,7 +52,7 @@ class Cover:
     def add(self, rule: Rule) -> None:
         """Count *rule* in."""
         found = self._rules.setdefault(sequence_text(rule.pattern), [])
-        found.append((rank(rule.pattern), rule.digest, rule.touched & ~rule.preserves))
+        found.append((rank(rule.pattern), rule.digest, rule.touched & ~rule.preserves, len(rule.replacement) < len(rule.pattern)))
         found.sort()
         self._mnemonics.add(tuple(i.mnemonic for i in rule.pattern))
 
@@ -72,18 +73,18 @@ class Cover:
         for n in range(1, len(instructions) + 1):
             for start in range(len(instructions) - n + 1):
                 if tuple(names[start : start + n]) in self._mnemonics:
-                    found = self._at(instructions[start : start + n], behind[start + n - 1], below)
+                    found = self._at(instructions[start : start + n], behind[start + n - 1], below, is_whole=n == len(instructions))
                     if found is not None:
                         return found
         return None
 
-    def _at(self, part: Sequence[Instruction], live: int, below: Rank) -> str | None:
+    def _at(self, part: Sequence[Instruction], live: int, below: Rank, *, is_whole: bool) -> str | None:
         for literal in (False, True):
             canonical = canonicalise(part, literal=literal)
             if canonical is None:
                 continue
-            for rule_rank, digest, must_be_dead in self._rules.get(canonical.text, ()):
-                if rule_rank < below and not _renamed(live, canonical.families) & must_be_dead:
+            for rule_rank, digest, must_be_dead, is_shorter in self._rules.get(canonical.text, ()):
+                if (is_whole or is_shorter) and rule_rank < below and not _renamed(live, canonical.families) & must_be_dead:
                     return digest
         return None
 

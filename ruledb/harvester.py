@@ -1,8 +1,8 @@
 """
 Harvest: the windows of a binary in canonical form, with what is live behind them and how often they were seen.
 
-Only windows that could be improved as a whole are kept: register-only, modelled, and *connected* (every instruction
-depends on another, or overwrites its result). Of independent instructions each is a window of its own.
+Only windows that could be improved as a whole are kept: modelled, searched, and *connected* (every instruction depends on another,
+overwrites its result, or accesses the same place). Of independent instructions each is a window of its own.
 """
 
 import hashlib
@@ -15,18 +15,25 @@ from ruledb.machine.blocks import read_program
 from ruledb.machine.canonical import Canonical, canonicalise, families_in, to_canonical_mask
 from ruledb.machine.codec import Decoded
 from ruledb.machine.elf import ElfError, parse
-from ruledb.machine.instruction import Instruction, registers_of
+from ruledb.machine.instruction import Instruction, Mem, registers_of
 from ruledb.machine.liveness import live_out
 from ruledb.machine.registers import ALL_FLAGS, RSP, families_of, family_mask
 from ruledb.machine.window import windows
+from ruledb.search.cells import accessed, celled
 from ruledb.search.reach import unsearched
-from ruledb.semantics.forms import barrier
+from ruledb.semantics.forms import barrier, features
 from ruledb.semantics.symbolic import reads_and_writes
 
-__all__ = ["MAX_FAMILIES", "Harvest", "Sighting", "elf_files", "harvest", "is_connected", "is_usable", "live_of"]
+__all__ = ["LONGEST_IN_MEMORY", "MAX_FAMILIES", "Harvest", "Sighting", "elf_files", "harvest", "is_connected", "is_usable", "live_of"]
 
 MAX_FAMILIES = 4
-"""Registers of a harvested window, named and implicit ones together: what a search has slots for."""
+"""Registers of a harvested window, named and implicit ones together: what a search has slots for. Places in memory are such registers."""
+
+LONGEST_IN_MEMORY = 4
+"""Instructions of a window with memory or a jump: from longer ones nothing was learned, since their replacements are short."""
+
+MAX_NAMED = 6
+"""Registers of a window with memory, with those that only address it."""
 
 
 @dataclass(slots=True)
@@ -71,8 +78,9 @@ def elf_files(paths: Sequence[Path]) -> Iterator[Path]:
 
 @lru_cache(maxsize=1 << 16)
 def is_usable(instruction: Instruction) -> bool:
-    """Whether a harvested window may hold *instruction*: it is modelled, searched, and leaves the stack pointer alone."""
-    names_stack = any(r.family == RSP for o in instruction.operands for r in registers_of(o))
+    """Whether a harvested window may hold *instruction*: it is modelled, searched, and uses rsp for nothing but to address memory."""
+    accesses = [o for o in instruction.operands if isinstance(o, Mem) and o.width]
+    names_stack = any(r.family == RSP for o in instruction.operands if o not in accesses for r in registers_of(o))
     return not names_stack and barrier(instruction) is None and not unsearched(instruction)
 
 
@@ -84,13 +92,14 @@ def _effects(instruction: Instruction) -> tuple[int, int]:
 
 
 def is_connected(instructions: Sequence[Instruction]) -> bool:
-    """Whether every instruction is joined to the others by a result that is read or overwritten."""
-    effects = [_effects(i) for i in instructions]
+    """Whether every instruction is joined to the others by a result that is read or overwritten, or by a place that both access."""
+    effects, places = [_effects(i) for i in instructions], accessed(instructions)
     reached, frontier = {0}, [0]
     while frontier:
         i = frontier.pop()
         for j in range(len(effects)):
-            if j not in reached and _joined(effects[min(i, j)], effects[max(i, j)]):
+            same_place = places[i] is not None and places[i] == places[j]
+            if j not in reached and (same_place or _joined(effects[min(i, j)], effects[max(i, j)])):
                 reached.add(j)
                 frontier.append(j)
     return len(reached) == len(effects)
@@ -147,10 +156,22 @@ def harvest(path: Path, longest: int, *, connected: bool = True) -> Harvest:
 
 def _forms(instructions: tuple[Instruction, ...], *, connected: bool) -> tuple[Canonical, ...]:
     """The symbolic form and, where it has constants, the literal one; none where the window is not worth keeping."""
-    if len(families_in(instructions)) > MAX_FAMILIES or (connected and not is_connected(instructions)):
+    found = frozenset().union(*map(features, instructions))
+    in_memory = bool(found & {"memory", "rip", "branch"})
+    if in_memory and (len(instructions) > LONGEST_IN_MEMORY or (len(instructions) == 1 and "branch" in found)):
+        return ()
+    if len(families_in(instructions)) > (MAX_NAMED if in_memory else MAX_FAMILIES) or (connected and not is_connected(instructions)):
         return ()
     symbolic = canonicalise(instructions)
     literal = canonicalise(instructions, literal=True)
     if symbolic is None or literal is None:
         return ()
-    return (symbolic, literal) if symbolic.constants else (symbolic,)
+    if in_memory and not _is_searched(symbolic):
+        return ()
+    return (symbolic, literal) if literal.text != symbolic.text else (symbolic,)
+
+
+def _is_searched(window: Canonical) -> bool:
+    """Whether a search has slots for the registers and places of *window*."""
+    form = celled(window.instructions)
+    return form is not None and len(families_in(form.canonical.instructions)) <= MAX_FAMILIES

@@ -4,30 +4,43 @@ The search for one concrete window: a rich alphabet with constants derived from 
 Length 1 and 2 are searched with everything; length 3 with what fits a number of candidates.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import permutations
 from time import monotonic
 
 import numpy as np
 
 from ruledb.cost import latency_of, size_of, time_of
-from ruledb.machine.canonical import families_in, fixed_families
+from ruledb.machine.canonical import bind, families_in, fixed_families, rename
 from ruledb.machine.codec import CodecError, normalise
 from ruledb.machine.constant import Constant, signed
-from ruledb.machine.instruction import Instruction, constants_of
-from ruledb.machine.registers import ALL_FLAGS, FLAG_SHIFT, RCX, RSP, families_of, family_mask
+from ruledb.machine.instruction import Instruction, Label, constants_of
+from ruledb.machine.registers import (
+    ALL_FLAGS,
+    FLAG_SHIFT,
+    N_HARDWARE,
+    N_LANES,
+    RCX,
+    RSP,
+    VIRTUAL,
+    Register,
+    families_of,
+    family_mask,
+)  # fmt: skip
 from ruledb.machine.states import SEED, States, directed_states, extended, poison
 from ruledb.proof.prover import Counterexample, Proved, Prover, Refuted, Undecided, written_families
 from ruledb.search.agreement import agreeing
 from ruledb.search.alphabet import DEEP_ROWS, ROWS, Letter, alphabet
+from ruledb.search.cells import Celled, celled
 from ruledb.search.enumerator import Enumeration, Match
 from ruledb.search.evaluate import Evaluator
 from ruledb.search.kernels import KernelLibrary
 from ruledb.search.states import search_states
 from ruledb.search.targets import Target, live_bits
+from ruledb.semantics.forms import features
 
-__all__ = ["COSTS", "Goal", "Improvement", "improve"]
+__all__ = ["COSTS", "Goal", "Improvement", "Seen", "improve"]
 
 _MAX_CONSTANTS = 24
 _CANDIDATES = 4_000_000_000
@@ -92,6 +105,7 @@ def improve(library: KernelLibrary, goal: Goal, cost: str, *, length: int, timeo
     """
     start = monotonic()
     task = _Task(library, goal, COSTS[cost], start + timeout_s)
+    goal = task.seen.goal
     candidates = reached = 0
     for depths, enumeration in _stages(library, goal, length, jobs):
         for depth in depths:
@@ -107,6 +121,41 @@ def improve(library: KernelLibrary, goal: Goal, cost: str, *, length: int, timeo
         if found is not None:
             return found
     return Improvement(None, None, reached, candidates, complete=not task.reason, reason=task.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A goal as the search sees it, on registers alone, and what its sequences stand for (`ruledb.search.cells`)."""
+
+    goal: Goal
+    cells: Celled | None = None
+    names: Mapping[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, goal: Goal) -> "Seen | None":
+        """The *goal* with registers that it does not use for memory and a jump; None where they cannot be written so."""
+        if not any(features(i) & {"memory", "branch"} for i in goal.instructions):
+            return cls(goal) if not any(map(features, goal.instructions)) else None
+        cells = celled(goal.instructions)
+        free = [f for f in reversed(range(N_HARDWARE)) if f not in families_in(goal.instructions) | set(families_of(goal.scratch)) | {RSP}]
+        if cells is None or len(free) < len(cells.cells) + 1:
+            return None
+        form = cells.canonical
+        places = iter(free)
+        families = [next(places) if f >= VIRTUAL else f for f in form.families]
+        live = goal.live & ~sum(family_mask(f) for f in range(N_HARDWARE) if f not in families)
+        live |= sum((cells.live(0) >> N_LANES * (VIRTUAL + k) & 0b1111) << N_LANES * f for k, f in enumerate(families))
+        inner = bind(form.instructions, families, [c for c in form.constants if isinstance(c, int)])
+        return cls(Goal(inner, live, goal.scratch), cells, {f: VIRTUAL + k for k, f in enumerate(families)})
+
+    def back(self, sequence: tuple[Instruction, ...], target: Label | None) -> Iterator[tuple[Instruction, ...]]:
+        """What *sequence* stands for; a closing jump goes to *target*."""
+        if self.cells is None:
+            yield sequence
+            return
+        named = rename(sequence, lambda r: Register(self.names.get(r.family, r.family), r.width, r.high), lambda c: c)
+        for found in self.cells.back(named):
+            yield rename(found, lambda r: r, lambda c: c, target=target)
 
 
 _LATE = "the time limit ended the search"
@@ -130,37 +179,44 @@ class _Task:
         self.goal, self.model, self.deadline = goal, model, deadline
         self.reason = ""
         self._before = model(goal.instructions)
-        self._found: dict[tuple[Instruction, ...], Cost] = {}
-        self._evaluator = Evaluator(library, goal.families)
-        self._states = directed_states(len(goal.families), (), 1024, _constants(self._evaluator, goal))
-        self._named = sum(map(family_mask, goal.families)) | ALL_FLAGS
+        self._found: dict[tuple[Instruction, ...], tuple[Cost, tuple[Instruction, ...]]] = {}
+        seen = Seen.of(goal)
+        assert seen is not None, "the command has asked"
+        self.seen, inner = seen, seen.goal
+        self._evaluator = Evaluator(library, inner.families)
+        self._states = directed_states(len(inner.families), (), 1024, _constants(self._evaluator, inner))
+        self._named = sum(map(family_mask, inner.families)) | ALL_FLAGS
         self._prover, self._left = Prover(), _PROOFS
 
     def take(self, enumeration: Enumeration, matches: Sequence[Match]) -> None:
         """Keep what is cheaper than the goal and has an encoding."""
+        target = next((o for i in self.goal.instructions for o in i.operands if isinstance(o, Label)), None)
         for match in matches:
-            try:
-                sequence = tuple(map(normalise, enumeration.sequence(match)))
-                cost = self.model(sequence)
-            except CodecError:
-                continue
-            if cost < self._before:
-                self._found[sequence] = cost
+            inner = enumeration.sequence(match)
+            for found in self.seen.back(inner, target):
+                try:
+                    sequence = tuple(i if target in i.operands else normalise(i) for i in found)
+                    cost = self.model(sequence)
+                except CodecError:
+                    continue
+                if cost < self._before:
+                    self._found[sequence] = cost, inner
 
     def best(self, length: int, candidates: int) -> Improvement | None:
         """The cheapest candidate that is proved; those that are refuted are forgotten, and their states kept."""
-        for sequence in sorted(self._found, key=lambda s: (self._found[s], len(s), str(s))):
+        for sequence in sorted(self._found, key=lambda s: (self._found[s][0], len(s), str(s))):
             if self._left <= 0 or monotonic() > self.deadline:
                 self.reason = self.reason or "no candidate was proved within the limits"
                 return None
-            del self._found[sequence]
-            if self.goal.live & self._named & ~agreeing(self._evaluator, self.goal.instructions, sequence, self._states):
+            _, inner = self._found.pop(sequence)
+            aim = self.seen.goal
+            if aim.live & self._named & ~agreeing(self._evaluator, aim.instructions, inner, self._states):
                 continue
             self._left -= 1
             match self._prover.prove(self.goal.instructions, sequence, self.goal.live, plausible=0, scratch=self.goal.scratch):
                 case Proved() as proof:
                     return Improvement(sequence, proof, length, candidates, complete=not self.reason, reason=self.reason)
-                case Refuted(Counterexample() as example):
+                case Refuted(Counterexample() as example) if self.seen.cells is None:
                     self._states = extended(self._states, self.goal.families, example.inputs)
                 case Undecided(why, _):
                     self.reason = self.reason or f"a cheaper candidate stayed undecided ({why})"

@@ -8,8 +8,7 @@ from ruledb.machine.instruction import Instruction, Label, Operand, Other, Synta
 from ruledb.machine.policy import Conditions, read_conditions
 from ruledb.machine.registers import ALL_FLAGS, EFFECTS, FLAG_BIT, RSP, families_of, family_mask, parse_mask
 from ruledb.proof.prover import written_families
-from ruledb.search.reach import unsearched
-from ruledb.semantics.forms import barrier
+from ruledb.semantics.forms import barrier, features
 
 __all__ = [
     "RequestError", "barriers", "conditions_of", "live_mask", "read_window", "register_list", "runs_alone", "unmodelled", "unsearchable",
@@ -104,10 +103,10 @@ def unmodelled(instructions: tuple[Instruction, ...]) -> str:
 
 
 def unsearchable(instructions: tuple[Instruction, ...]) -> str:
-    """Why a window cannot be searched for: `unmodelled`, or what the search has no kernels for; empty if it can."""
+    """Why a single window cannot be searched for: `unmodelled`, or what goes beyond registers and flags; empty if it can."""
     if reason := unmodelled(instructions):
         return reason
-    found = [(i, sorted(missing)) for i in instructions if (missing := unsearched(i))]
+    found = [(i, sorted(missing)) for i in instructions if (missing := features(i) - {"memory", "branch"})]
     return f"{found[0][0]}: {found[0][1][0]} is not searched" if found else ""
 
 

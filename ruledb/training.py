@@ -16,7 +16,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from ruledb.campaign import Campaign, Found, arity_of
+from ruledb.campaign import REACH, Campaign, Form, Found
 from ruledb.cover import Cover, Rank
 from ruledb.harvester import Harvest, elf_files, harvest
 from ruledb.machine.canonical import text_digest
@@ -184,27 +184,27 @@ class _Training:
         with self._timed("plan"):
             pending = _uncovered(self.store.pending(lengths), cover, done, (min(lengths), False))
         found: dict[int, list[str]] = {}
-        by_arity: dict[int, list[PendingTarget]] = {}
+        by_kind: dict[tuple[int, bool], list[PendingTarget]] = {}
         for target in pending:
-            arity = arity_of(target.text)
-            if arity is None:
+            form = Form.of(target.text)
+            if form is None or form.arity is None:
                 done.states[target.id] = "searched"
-            elif arity <= self.options.registers:  # the others stay pending, for a training with more registers
-                by_arity.setdefault(arity, []).append(target)
+            elif form.arity <= self.options.registers:  # the others stay pending, for a training with more registers
+                by_kind.setdefault((form.arity, form.cells is not None), []).append(target)
         with self._timed("search"):
-            for arity, targets in sorted(by_arity.items()):
+            for (arity, in_memory), targets in sorted(by_kind.items()):
                 self._look_at_clock()
-                result = self._searched(arity, targets)
+                result = self._searched(arity, targets, in_memory=in_memory)
                 found |= result.candidates
                 done.states |= dict.fromkeys(result.quarantined, "quarantined")
                 self.report.quarantined += len(result.quarantined)
         with self._timed("prove"):
             for rank, group in groupby((t for t in pending if t.id in found), key=lambda t: (t.length, t.literal)):
                 self._prove(_uncovered(list(group), cover, done, rank), found, cover, done)
-        done.states = {t.id: "searched" for targets in by_arity.values() for t in targets} | done.states
+        done.states = {t.id: "searched" for targets in by_kind.values() for t in targets} | done.states
         self.store.finish_targets(done.states, done.uses, self.options.models, self.options.length)
 
-    def _searched(self, arity: int, targets: Sequence[PendingTarget]) -> Found:
+    def _searched(self, arity: int, targets: Sequence[PendingTarget], *, in_memory: bool) -> Found:
         """The candidates for *targets*: from the finished unit, or by searching now."""
         chosen = sorted(sorted(targets, key=lambda t: (-t.count, t.id))[:_MAX_TARGETS], key=lambda t: t.id)
         identity = "\n".join(f"{t.text} | {mask_text(t.live)}" for t in chosen)
@@ -214,8 +214,8 @@ class _Training:
             names = {f"{t.text} | {mask_text(t.live)}": t.id for t in chosen}
             return Found({names[k]: v for k, v in known["candidates"].items()}, [names[k] for k in known["quarantined"]])
         start = monotonic()
-        campaign = Campaign(self.library, arity, chosen, jobs=self.options.jobs)
-        with stage(f"search {arity}r", 3, quiet=self.options.quiet) as advance:
+        campaign = Campaign(self.library, arity, chosen, jobs=self.options.jobs, in_memory=in_memory)
+        with stage(f"search {arity}{'m' if in_memory else 'r'}", REACH[in_memory], quiet=self.options.quiet) as advance:
             found = campaign.run(
                 self.options.length, lambda n, matches: advance(int(n > 0), f"{matches:,} matches for {len(chosen):,} targets")
             )
@@ -247,7 +247,9 @@ class _Training:
             members = list(group)
             asked = {query_key(text, c, t.live): (c, t.live) for t in members for c in found[t.id]}
             known = {
-                asked[key]: Verdict(p.replacement, p.required, p.preserves, p.verdict, p.reason, _plain(p.opinions), p.ms)
+                asked[key]: Verdict(
+                    p.replacement, p.required, p.preserves, p.verdict, p.reason, _plain(p.opinions), p.ms, None, p.policy, p.assumes
+                )
                 for key, p in self.store.proofs(asked).items()
                 if p.verdict != "unknown" or p.limit_ms >= max(self.options.limits_ms)
             }
@@ -269,9 +271,8 @@ class _Training:
         for work, outcome in zip(batch, outcomes, strict=True):
             for v in outcome.verdicts:
                 opinions = tuple(Proof(*p) for p in v.opinions)
-                proofs.append(
-                    StoredProof(work.pattern, v.replacement, v.required, v.preserves, v.verdict, v.reason, opinions, limit, v.ms, v.example)
-                )
+                about = (work.pattern, v.replacement, v.required, v.preserves, v.verdict, v.reason)
+                proofs.append(StoredProof(*about, opinions, limit, v.ms, v.example, v.policy, v.assumes))
                 setattr(self.report, v.verdict, getattr(self.report, v.verdict) + 1)
             rules += outcome.rules
             for goal in work.goals:

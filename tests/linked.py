@@ -1,4 +1,4 @@
-"""Small programs in assembly."""
+"""Programs of assembly text, linked by gcc."""
 
 import subprocess
 
@@ -7,7 +7,12 @@ from ruledb.machine.elf import load
 
 
 def link(folder, code, *flags):
-    """The program of assembly *code*, in which every `function name` … `end name` is a function with a frame."""
+    """The program of assembly *code*: see `assembled`."""
+    return read_program(load(assembled(folder, code, *flags)))
+
+
+def assembled(folder, code, *flags):
+    """The linked file of assembly *code*, in which every `function name` … `end name` is a function with an entry in the frame table."""
     lines = []
     for line in code.splitlines():
         word, _, name = line.strip().partition(" ")
@@ -18,9 +23,10 @@ def link(folder, code, *flags):
                 lines += [".cfi_endproc", f".size {name}, .-{name}"]
             case _:
                 lines.append(line)
-    (folder / "a.s").write_text(".intel_syntax noprefix\n.text\n" + "\n".join(lines) + '\n.section .note.GNU-stack,""\n')
-    subprocess.run(["gcc", "-nostdlib", *flags, "-Wl,-e,start", "-o", folder / "a", folder / "a.s"], check=True)
-    return read_program(load(folder / "a"))
+    source = folder / "a.s"
+    source.write_text(".intel_syntax noprefix\n.text\n" + "\n".join(lines) + '\n.section .note.GNU-stack,""\n')
+    subprocess.run(["gcc", "-nostdlib", *flags, "-Wl,-e,start", "-o", folder / "a", source], check=True)
+    return folder / "a"
 
 
 def names(program):

@@ -139,7 +139,9 @@ class Reference:
         if target is None or self.names[i] is not None:
             return CALL_READS << _ASSUMED | (live & ~_both(ALL_FLAGS))
         entry = self.index.get(target)
-        return CALL_READS << _ASSUMED | (live & ~_both(ALL_FLAGS)) | (EVERYTHING if entry is None else self.entry[entry])
+        if entry is None:
+            return EVERYTHING | CALL_READS << _ASSUMED
+        return live & ~_both(ALL_FLAGS) | self.entry[entry]
 
     def _hand_down(self, function, live):
         """Note that *live* is so behind a call of *function*, and of those that it jumps into. Returns their returning blocks."""

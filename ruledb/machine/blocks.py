@@ -20,7 +20,7 @@ from ruledb.machine.elf import Image
 from ruledb.machine.entries import Ranges, find_entries
 from ruledb.machine.fans import Fans, find_fans
 from ruledb.machine.functions import Function, function_at, functions
-from ruledb.machine.listing import FLOWS, Encodings, Listing, Marks, joined
+from ruledb.machine.listing import FLOWS, Addresses, Encodings, Listing, Marks, joined
 from ruledb.machine.lsda import CallSite
 
 __all__ = ["Block", "Program", "read_program"]
@@ -56,9 +56,10 @@ class Program:
 
     *cuts* are the blocks of *listing*. *opaque*: start of a function → why it may not be touched. *unreadable*: those whose
     instructions are not even certain; they have no blocks. *externals*: address of a linkage stub → the function's name.
-    *entered_by_call*: functions with a call to somewhere behind their start. *called_from_outside*: targets of calls in code
-    that belongs to no readable function. *may_raise* marks the instructions, other than calls, whose faults a runtime may turn
-    into exceptions that this very function handles: they access memory or divide where a landing pad is in charge.
+    *taken*: addresses of code that something but jumps and calls leads to. *entered_by_call*: functions with a call to somewhere
+    behind their start. *called_from_outside*: targets of calls in code that belongs to no readable function. *may_raise* marks
+    the instructions, other than calls, whose faults a runtime may turn into exceptions that this very function handles: they
+    access memory or divide where a landing pad is in charge.
     """
 
     image: Image
@@ -68,6 +69,7 @@ class Program:
     opaque: Mapping[int, str]
     unreadable: frozenset[int]
     externals: Mapping[int, str]
+    taken: Addresses
     entered_by_call: frozenset[int]
     called_from_outside: frozenset[int]
     may_raise: Marks
@@ -184,6 +186,7 @@ def read_program(image: Image, encodings: Encodings | None = None, found: Sequen
         _spread({found[i].start: reason for i, reason in reasons.items()}, clusters),
         frozenset(found[i].start for i in entries.unreadable),
         entries.externals,
+        taken,
         entered_by_call=frozenset(ranges.starts[callees[behind]].tolist()),
         called_from_outside=frozenset(listing.other(is_call & ~is_readable[home]).tolist()),
         may_raise=_may_raise(listing, entries.sites),

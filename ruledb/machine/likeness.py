@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from ruledb.machine.blocks import Block
 from ruledb.machine.codec import Flow
+from ruledb.machine.frame import leaves
 from ruledb.machine.registers import RSP, family_mask
 
 __all__ = ["looks_alike"]
@@ -13,10 +14,11 @@ _STACK = family_mask(RSP)
 
 def looks_alike(old: Block, new: Block) -> bool:
     """
-    Whether reading the program with *new* in the place of *old* gives the same entries, and the same liveness of all other
-    blocks. "No" is a safe answer.
+    Whether reading the program with *new* in the place of *old* gives the same entries, and the same liveness and frames of all
+    other blocks. "No" is a safe answer.
     """
-    return old.end == new.end and _transfer(old) == _transfer(new) and list(_exposed(old)) == list(_exposed(new))
+    is_same = old.end == new.end and _transfer(old) == _transfer(new) and leaves(old) == leaves(new)
+    return is_same and list(_exposed(old)) == list(_exposed(new))
 
 
 def _transfer(block: Block) -> tuple[int, int]:

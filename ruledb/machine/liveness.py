@@ -4,9 +4,9 @@ Liveness over a whole binary: which register lanes and flags may still be read b
 A backward fixpoint over all blocks at once, since jumps cross functions. What is unknown makes everything live. What
 calls and returns mean under the System V convention:
 
-* A call reads the argument registers, rax, r10, r11, rsp, and what its callee, where known, is found to read. It
-  overwrites no register for certain. (Which caller-saved ones a callee loses makes no difference, since each of them may
-  carry an argument: so callers that rely on a callee's registers, descriptor calls and profiling hooks need no care.)
+* A call reads what its callee, where known, is found to read, or else the argument registers, rax, r10, r11 and rsp. It
+  overwrites no register for certain. (So callers that rely on a callee's registers, descriptor calls and profiling hooks
+  need no care.)
 * A return reads rax, rdx, the callee-saved registers, rsp, and whatever is live behind a known call of the function.
 * Where a call, or a faulting instruction, may raise an exception, its function's landing pads read the callee-saved
   registers, or all of them. What else a pad reads, rax and rdx, the runtime puts there.
@@ -28,7 +28,7 @@ from ruledb.machine.codec import Decoded, Flow
 from ruledb.machine.flowgraph import Edges, Values, edges_from, solve
 from ruledb.machine.listing import FLOWS, Indices, Listing, Marks, Masks, find
 from ruledb.machine.registers import ALL_FLAGS, ALL_REGISTERS, FLAG_SHIFT, RSP, family_mask, parse_mask
-from ruledb.machine.transfer import CALL, FAULT, LOST_CALL, Roles, backwards, returns_elsewhere, roles_of, transfers
+from ruledb.machine.transfer import CALL, FAULT, KNOWN_CALL, LOST_CALL, Roles, backwards, returns_elsewhere, roles_of, transfers
 
 __all__ = ["CALL_READS", "EVERYTHING", "RETURN_READS", "Liveness", "before", "live_out"]
 
@@ -162,6 +162,7 @@ class _Problem:
             (FAULT, np.flatnonzero(self.program.may_raise)),
             (CALL, calls),
             (LOST_CALL, self.last[self.calls & ~is_block] if self.follows else calls),
+            (KNOWN_CALL, self.last[self.enters & self.follows]),
         ]
         return roles_of(listing.encodings.tables, listing.form, kinds, CALL_READS if self.follows else 0)
 

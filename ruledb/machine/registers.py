@@ -25,6 +25,7 @@ __all__ = [
     "N_FAMILIES",
     "N_HARDWARE",
     "N_LANES",
+    "N_VIRTUAL",
     "RAX",
     "RBP",
     "RBX",

@@ -18,14 +18,17 @@ from ruledb.machine.instruction import Mem
 from ruledb.machine.listing import Indices, Listing, Marks, Masks
 from ruledb.machine.registers import ALL_FLAGS, ALL_REGISTERS, FLAG_SHIFT, RBP, RSP, Register, family_mask
 
-__all__ = ["CALL", "FAULT", "LOST_CALL", "Roles", "backwards", "returns_elsewhere", "roles_of", "transfers"]
+__all__ = ["CALL", "FAULT", "KNOWN_CALL", "LOST_CALL", "Roles", "backwards", "returns_elsewhere", "roles_of", "transfers"]
 
 _STACK = family_mask(RSP)
 _RSP, _WHOLE = np.uint64(_STACK), np.uint64(ALL_REGISTERS)
 _FLAGS = np.uint8(ALL_FLAGS >> FLAG_SHIFT)
 
-FAULT, CALL, LOST_CALL, N_KINDS = 1, 2, 3, 4
-"""Kinds of roles: the instruction may raise an exception; it is a call; it is a call of which nothing is known."""
+FAULT, CALL, LOST_CALL, KNOWN_CALL, N_KINDS = 1, 2, 3, 4, 5
+"""
+Kinds of roles: the instruction may raise an exception; it is a call; it is a call of which nothing is known; it is one of
+which all is known, so that it reads what its callee's code does.
+"""
 
 
 @dataclass(frozen=True)
@@ -63,12 +66,12 @@ def roles_of(tables: Tables, form: Numbers, kinds: list[tuple[int, Indices]], ca
         role[index] = form[index] + kind * n
     reads, keeps = np.tile(tables.reads, N_KINDS), np.tile(~tables.kills, N_KINDS)
     reads_flags, keeps_flags = np.tile(tables.reads_flags, N_KINDS), np.tile(~tables.kills_flags & _FLAGS, N_KINDS)
-    of_faults, of_calls, of_lost_calls = (slice(kind * n, kind * n + n) for kind in (FAULT, CALL, LOST_CALL))
+    of_faults, of_calls, of_lost_calls, of_known = (slice(kind * n, kind * n + n) for kind in (FAULT, CALL, LOST_CALL, KNOWN_CALL))
     reads[of_faults] = reads[of_lost_calls] = _WHOLE
     reads_flags[of_lost_calls] = _FLAGS
     assumed = np.zeros(N_KINDS * n, dtype=np.uint64)
-    for calls in (of_calls, of_lost_calls):
-        keeps[calls], keeps_flags[calls], assumed[calls] = _WHOLE, 0, call_reads
+    for calls, by_convention in ((of_calls, call_reads), (of_lost_calls, call_reads), (of_known, 0)):
+        keeps[calls], keeps_flags[calls], assumed[calls] = _WHOLE, 0, by_convention
     return Roles(role, reads, assumed, keeps, reads_flags, keeps_flags)
 
 

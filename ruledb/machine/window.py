@@ -1,8 +1,9 @@
 """
 Windows: the runs of instructions that rules are learned from and applied to. This is their only definition.
 
-A window lies in one block, so it is entered only at its top. It holds no transfer of control, and nothing whose effects
-go beyond registers, flags and plain memory. NOPs between its instructions are *filler*: part of its bytes, never of its key.
+A window lies in one block, so it is entered only at its top. It holds no transfer of control but a conditional jump that
+closes it, and nothing whose effects go beyond registers, flags and plain memory. NOPs between its instructions are *filler*:
+part of its bytes, never of its key.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -68,14 +69,15 @@ def is_barrier(decoded: Decoded) -> bool:
 def runs(block: Block, usable: Callable[[Decoded], bool] | None = None) -> tuple[tuple[int, ...], ...]:
     """
     The longest runs of positions that windows of *block* may use, ascending. With *usable*, the instructions that it
-    declines are barriers, too.
+    declines are barriers, too, and the conditional jump that closes the block is none if *usable* takes it.
     """
+    closing = len(block.instructions) - 1 if usable is not None and block.last.flow is Flow.CONDITIONAL else -1
     found: list[tuple[int, ...]] = []
     run: list[int] = []
     for i, decoded in enumerate(block.instructions):
         if is_filler(decoded):
             continue
-        if (usable is None or usable(decoded)) and not is_barrier(decoded):
+        if (usable is None or usable(decoded)) and (i == closing or not is_barrier(decoded)):
             run.append(i)
         elif run:
             found.append(tuple(run))

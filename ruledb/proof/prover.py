@@ -130,6 +130,7 @@ class Prover:
         """Without *second* nothing is confirmed, and nothing must become a rule: for measuring one solver."""
         self.limits_ms, self.first, self.second = tuple(limits_ms), first, second
         self._environment, self._queries = new_environment(), 0
+        self._known_accesses: dict[tuple[Instruction, ...], tuple[tuple[Access, ...], bool]] = {}
 
     def prove(
         self,
@@ -196,10 +197,13 @@ class Prover:
 
     def _accesses(self, side: Sequence[Instruction]) -> tuple[tuple[Access, ...], bool]:
         """The accesses of a side, and whether rsp is known to end no lower than it starts."""
-        t = Terms(self._environment)
-        state = run(t, side, State(), memory=free_loads)
-        rise = distance(register_term(t, state, RSP), register_term(t, State(), RSP))
-        return state.accesses, rise is not None and rise >> 63 == 0
+        key = tuple(side)
+        if key not in self._known_accesses:
+            t = Terms(self._environment)
+            state = run(t, side, State(), memory=free_loads)
+            rise = distance(register_term(t, state, RSP), register_term(t, State(), RSP))
+            self._known_accesses[key] = state.accesses, rise is not None and rise >> 63 == 0
+        return self._known_accesses[key]
 
     def _claims(
         self, pattern: Sequence[Instruction], replacement: Sequence[Instruction], conditions: Conditions, *, is_memory_live: bool
@@ -283,7 +287,7 @@ class Prover:
     def _query(self, claim: _Claim, opinion: tuple[str, str]) -> Query:
         self._queries += 1
         if self._queries % _RENEWED == 0:
-            self._environment = new_environment()
+            self._environment, self._known_accesses = new_environment(), {}
         return build(
             self._environment,
             claim.pattern,

@@ -11,16 +11,19 @@ from pathlib import Path
 from ruledb.cost import size_of, time_of
 from ruledb.machine.canonical import bind, domains, example_families, families_in
 from ruledb.machine.codec import CodecError
-from ruledb.machine.instruction import Instruction, parse_sequence, sequence_text
+from ruledb.machine.instruction import Instruction, Label, parse_sequence, sequence_text
 from ruledb.machine.registers import ALL_FLAGS, family_mask
 from ruledb.machine.rule import Proof, Rule
 from ruledb.machine.states import directed_states, extended
 from ruledb.proof.oracle import Oracle, OracleFault
 from ruledb.proof.prover import Proved, Prover, Refuted, Undecided
 from ruledb.proof.replay import replay_counterexample, replay_rule
+from ruledb.proof.replay_memory import needs_memory
+from ruledb.proof.weakest import prove_weakest
 from ruledb.search.agreement import agreeing
 from ruledb.search.evaluate import Evaluator
 from ruledb.search.kernels import KernelLibrary
+from ruledb.semantics.forms import features
 
 __all__ = ["Goal", "Outcome", "Verdict", "Work", "Worker"]
 
@@ -53,6 +56,8 @@ class Verdict:
     opinions: tuple[tuple[str, str, str, int, str], ...]
     ms: float
     example: tuple[dict[str, int], int, bool] | None = None
+    policy: str = "none"
+    assumes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +101,7 @@ class _WindowProof:
         self.families = sorted(families_in(self.pattern))
         self.evaluator = Evaluator(library, self.families)
         self.named = sum(map(family_mask, self.families)) | ALL_FLAGS
+        self.in_memory = needs_memory(self.pattern)
         self.states = directed_states(len(self.families), domains(self.pattern))
         self.before = self._costs(self.pattern)
         self.seen: dict[tuple[str, int], Verdict | None] = dict(work.known)
@@ -125,13 +131,16 @@ class _WindowProof:
         which = ("size", "time").index(model)
         if self.before is None:
             return None
+        known = {i.mnemonic for i in self.pattern}
         ranked = []
-        for text in goal.candidates:
-            costs = self._costs(parse_sequence(text))
+        for number, text in enumerate(goal.candidates):
+            candidate = parse_sequence(text)
+            costs = self._costs(candidate)
             if costs is not None and costs[which] < self.before[which]:
-                ranked.append((costs[which], text, costs))
+                # Of equals, what looks most like the pattern; then what the alphabet has first.
+                ranked.append((costs[which], len({i.mnemonic for i in candidate} - known), number, text, costs))
         undecided = 0
-        for _, text, costs in sorted(ranked):
+        for *_, text, costs in sorted(ranked):
             rule = self.rules.get(text)
             if rule is not None and not goal.live & ~rule.preserves:
                 return rule
@@ -152,6 +161,9 @@ class _WindowProof:
             verdict.preserves,
             (size[0], size[1]),
             (time[0], time[1], time[2], time[3]),
+            branch=_condition(self.pattern, candidate=parse_sequence(text)),
+            policy=verdict.policy,
+            assumes=verdict.assumes,
             proofs=tuple(Proof(*p) for p in verdict.opinions),
             witness=goal.witness,
         )
@@ -164,7 +176,8 @@ class _WindowProof:
         key = text, goal.live
         if key not in self.seen:
             replacement = parse_sequence(text)
-            plausible = agreeing(self.evaluator, self.pattern, replacement, self.states)
+            # Kernels know no memory: there, all is worth asking.
+            plausible = self.named if self.in_memory else agreeing(self.evaluator, self.pattern, replacement, self.states)
             self.seen[key] = None
             if not goal.live & self.named & ~plausible:
                 verdict = self.seen[key] = self._asked(goal, text, replacement, plausible)
@@ -172,24 +185,32 @@ class _WindowProof:
         return self.seen[key]
 
     def _asked(self, goal: Goal, text: str, replacement: tuple[Instruction, ...], plausible: int) -> Verdict:
-        match self.prover.prove(self.pattern, replacement, goal.live, plausible=plausible):
+        conditions, found = prove_weakest(self.prover, self.pattern, replacement, goal.live, plausible=plausible)
+        match found:
             case Proved(preserves, always_defined, proofs, ms):
                 opinions = tuple((p.encoding, p.solver, p.version, p.limit_ms, p.query_digest) for p in proofs)
                 try:
-                    seen = replay_rule(self.oracle, self.pattern, replacement, preserves & always_defined)
+                    seen = replay_rule(self.oracle, self.pattern, replacement, preserves & always_defined, conditions)
                 except OracleFault as fault:
                     return Verdict(text, goal.live, 0, "unknown", f"emulator: {fault}", opinions, ms)
                 if seen.differing or not seen.runs:
                     reason = "the emulator contradicts the proof" if seen.differing else "no constants to replay it with"
                     return Verdict(text, goal.live, 0, "unknown", reason, opinions, ms)
-                return Verdict(text, goal.live, preserves, "proved", "", opinions, ms)
+                policy = conditions.policy if any("memory" in features(i) for i in self.pattern) else "none"
+                return Verdict(text, goal.live, preserves, "proved", "", opinions, ms, None, policy, conditions.assumes)
             case Refuted(example, reason, ms):
                 kept = None
-                if example is not None:
+                if example is not None and not self.in_memory:
                     self.states = extended(self.states, self.families, example.inputs)
+                if example is not None:
                     confirmed = replay_counterexample(self.oracle, self.pattern, replacement, example).differing != 0
                     kept = (example.inputs, example.locations, confirmed)
                 return Verdict(text, goal.live, 0, "refuted", reason, (), ms, kept)
             case Undecided(reason, ms):
                 return Verdict(text, goal.live, 0, "unknown", reason, (), ms)
         raise AssertionError(sequence_text(replacement))
+
+
+def _condition(pattern: Sequence[Instruction], candidate: Sequence[Instruction]) -> str:
+    """The condition of the jump that closes *candidate*, where one closes the pattern."""
+    return candidate[-1].mnemonic.removeprefix("j") if any(isinstance(o, Label) for o in pattern[-1].operands) else ""

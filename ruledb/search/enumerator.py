@@ -23,12 +23,13 @@ from ruledb.machine.states import Flags, States, Words
 from ruledb.search.alphabet import Letter
 from ruledb.search.best import Best
 from ruledb.search.evaluate import Evaluator, constant_of
-from ruledb.search.layout import COST_GUARD, DESCRIPTOR, LOW8, PARAMETERS, by_cycles, costs_of
+from ruledb.search.layout import COST_GUARD, DESCRIPTOR, FIND_BITS, LOW8, PARAMETERS, by_cycles, costs_of
 from ruledb.search.level import Level, Search, mix
+from ruledb.search.loops import ROW
 from ruledb.search.scan import compile_scan
 from ruledb.search.targets import LESS_ONE, Index, Table, Target, Targets, low_bytes
 
-__all__ = ["Enumeration", "Match"]
+__all__ = ["KEPT", "Enumeration", "Match"]
 
 _BLOCK_BITS, _LETTER_BITS = 10, 16
 BLOCK = 1 << _BLOCK_BITS
@@ -97,11 +98,12 @@ class Enumeration:
         jobs: int = 1,
     ) -> None:
         assert len(letters) < 1 << _LETTER_BITS
+        assert _BLOCK_BITS <= FIND_BITS
         self.search = Search(evaluator, families, letters, [_symbol_mask(x.instruction) for x in letters], states)
         self.counters = Counters()
         rng = np.random.default_rng(11)
         self.keys = rng.integers(1, 1 << 63, len(families), np.uint64)
-        self.targets = _evaluated(targets, self.search, [int(k) for k in self.keys])
+        self.targets = _evaluated(targets, self.search, self.keys)
         self.active = np.ones(len(targets), bool)
         self._scan = _SCAN(compile_scan(evaluator.library))
         self._kept, self._jobs = kept, jobs
@@ -245,9 +247,9 @@ class Enumeration:
     def _block(self, level: Level, table: Table, rows: npt.NDArray[np.int64], letters: Words, best: Best, offset: int) -> Words:
         """What agrees, of one block of states: rows for `Best`."""
         begun = perf_counter()
-        n, slots, states = min(BLOCK, level.n - offset), len(self.keys), self.search.states
-        records, limits = self.targets.records, best.limits
-        work, results = np.empty((5 + slots) * BLOCK, np.uint64), np.empty(3 * states.n, np.uint64)
+        n, slots, states = min(BLOCK, level.n - offset), len(self.search.families), self.search.states
+        targets, limits = self.targets, best.limits
+        work, scratch = np.empty((6 + slots) * BLOCK + 64, np.uint64), np.zeros((states.n + 1, ROW), np.uint64)
         hits = np.empty((_HITS, 2), np.uint64)
         found = np.zeros((0, 3), np.uint64)
         given = {
@@ -256,8 +258,10 @@ class Enumeration:
             "descriptors": rows.ctypes.data, "count": rows.shape[0], "work": work.ctypes.data, "keys": self.keys.ctypes.data,
             "filter": table.filter.ctypes.data, "filter_shift": table.filter_shift, "table": table.pairs.ctypes.data,
             "table_shift": table.shift, "low8": table.low8.ctypes.data, "low8_lists": table.low8_lists.ctypes.data,
-            "lists": table.lists.ctypes.data, "classes": records.ctypes.data, "class_words": records.shape[1],
-            "poison": states.poison.ctypes.data, "results": results.ctypes.data,
+            "lists": table.lists.ctypes.data, "kinds": targets.kinds[0].ctypes.data,
+            "signed": targets.signed.ctypes.data, "forbidden": targets.kinds[1].ctypes.data,
+            "classes": targets.records.ctypes.data, "dearest": targets.dearest.ctypes.data, "poison": states.poison.ctypes.data,
+            "rows": scratch.ctypes.data,
         }  # fmt: skip
         parameters = np.array([given.get(name, 0) for name in PARAMETERS], np.int64)
         first, n_hits = PARAMETERS.index("first"), PARAMETERS.index("n_hits")
@@ -373,7 +377,7 @@ def _symbol_mask(instruction: Instruction) -> int:
     return sum(1 << i for i in symbols_in(constant_of(instruction)))
 
 
-def _evaluated(targets: Sequence[Target], search: Search, keys: Sequence[int]) -> Targets:
+def _evaluated(targets: Sequence[Target], search: Search, keys: Words) -> Targets:
     """Run every target by its kernels on the search states."""
     n_slots, states = len(search.families), search.states
     values, flags = np.empty((n_slots, states.n, len(targets)), np.uint64), np.empty((states.n, len(targets)), np.uint8)

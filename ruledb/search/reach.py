@@ -7,7 +7,7 @@ from ruledb.semantics.forms import features
 
 __all__ = ["SEARCHED", "unsearched"]
 
-SEARCHED: frozenset[str] = frozenset()
+SEARCHED: frozenset[str] = frozenset({"memory", "rip", "branch"})
 """Features (`ruledb.semantics.forms.features`) that kernels and the harvest know, besides registers and flags."""
 
 

@@ -2,27 +2,31 @@
 The last level of the search as one machine-code loop: apply every instruction to a block of states, probe every result.
 
 For each instruction the loop calls the form's ``pack`` kernel, mixes the packed results, and looks them up: alone,
-together with one other register, and (where asked) by their low 8 bits. A look-up is a bit filter that stays in cache, then
-an exact hash table, then the `verdict` on all states. Nothing else of a candidate is ever stored.
+together with one other register, and (where asked) by their low 8 bits. A look-up is a bit filter that stays in cache, sixteen
+candidates at a time, then an exact hash table, then the `verdict` on all states. What passes one step is gathered before the next
+begins, so that loops have no branch to guess, and their loads overlap. Nothing else of a candidate is ever stored.
 
 A fingerprint is the sum over the live registers of ``mix(packed value ^ key[slot])``: 64 bits over both fingerprint states.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from llvmlite import ir
 
 from ruledb.search.kernels import MAX_INPUTS, PACK, KernelLibrary
-from ruledb.search.layout import DESCRIPTOR, LOW8, N_FILTER_BIT, PARAMETERS, POINTERS
-from ruledb.search.loops import I1, I8, I64, PTR, Code
+from ruledb.search.layout import DESCRIPTOR, FIND_BITS, LOW8, N_FILTER_BIT, PARAMETERS, POINTERS
+from ruledb.search.loops import I1, I8, I32, I64, LANES, PTR, Code
 from ruledb.search.verdict import emit_verdict
 
 __all__ = ["compile_scan"]
 
-_LANES = 8
-"""Candidates whose filter bits are looked at together."""
+_GLANCE = 64
+"""Candidates whose marks are one word."""
+
+_USUAL = 4
+"""Marks that are looked for in every such word."""
 
 
 def compile_scan(library: KernelLibrary) -> int:
@@ -41,9 +45,10 @@ class _Scan:
         self.code = code = Code(b)
         self.p = p = code.fields(self.parameters, PARAMETERS, POINTERS)
         self.full = function.append_basic_block("full")
-        self.rounded = b.and_(b.add(p["n"], I64(_LANES - 1)), I64(-_LANES))
+        self.rounded = b.and_(b.add(p["n"], I64(_GLANCE - 1)), I64(-_GLANCE))
         rows = [code.pointer(p["work"], b.mul(I64(i), self.rounded)) for i in range(5)]
-        self.packed, self.mixed, self.other, self.found, self.bases = rows
+        self.packed, self.mixed, self.other, self.marks, self.bases = rows
+        self.finds = code.pointer(self.bases, b.mul(b.add(p["slots"], I64(1)), self.rounded))
 
     def write(self) -> None:
         b, code, p = self.b, self.code, self.p
@@ -76,7 +81,6 @@ class _Scan:
             with code.each(I64(0), p["n"]) as i:
                 both = b.or_(b.and_(code.at(low, i), I64(0xFFFFFFFF)), b.shl(code.at(high, i), I64(32)))
                 code.put(base, i, code.mix(both, key))
-        code.put(self.found, b.sub(b.lshr(self.rounded, I64(3)), I64(1)), I64(0))  # nothing is marked beyond n
 
     def _old(self, slot: Any, state: int) -> Any:
         b, p = self.b, self.p
@@ -103,51 +107,69 @@ class _Scan:
         b, code, p = self.b, self.code, self.p
         with_new = b.icmp_signed("==", probe, d["partner"])
         base = b.select(with_new, self.other, code.pointer(self.bases, b.mul(probe, self.rounded)))
-        with code.each(I64(0), p["n"]) as i:
-            fingerprint = b.add(code.at(self.mixed, i), code.at(base, i))
-            word = code.at(p["filter"], b.lshr(fingerprint, p["filter_shift"]))
-            bits = [b.lshr(word, b.and_(b.lshr(fingerprint, I64(n)), I64(63))) for n in N_FILTER_BIT]
-            self._mark(i, b.and_(*bits))
-        with self._marked() as i:
-            fingerprint = b.add(code.at(self.mixed, i), code.at(base, i))
-            self._judge(row, number, i, self._listed(fingerprint))
+        shift = code.same(b.trunc(p["filter_shift"], I32))
+        with self._each_group() as (group, i):
+            upper = code.halves(b.add(code.words(self.mixed, i), code.words(base, i)), 32)
+            words = code.gathered(p["filter"], b.lshr(upper, shift))
+            self._mark(group, b.and_(*(_bit(code, words, b.lshr(upper, code.same(n))) for n in N_FILTER_BIT)))
+        self._judge(row, number, lambda i: self._listed(b.add(code.at(self.mixed, i), code.at(base, i))))
 
     def _probe_low8(self, row: Any, number: Any, d: Any) -> None:
         b, code, p = self.b, self.code, self.p
         bitmap = code.pointer(p["low8"], b.mul(d["slot"], I64(1024)))
         lists = code.pointer(p["low8_lists"], b.shl(d["slot"], I64(16)))
-        with code.each(I64(0), p["n"]) as i:
-            small = self._low_bytes(i)
-            word = code.at(bitmap, b.lshr(small, I64(6)))
-            self._mark(i, b.lshr(word, b.and_(small, I64(63))))
-        with self._marked() as i:
-            self._judge(row, number, i, code.at(lists, self._low_bytes(i)))
+        with self._each_group() as (group, i):
+            both = code.words(self.packed, i)
+            small = b.or_(b.and_(code.halves(both, 0), code.same(0xFF)), b.and_(code.halves(both, 24), code.same(0xFF00)))
+            self._mark(group, _bit(code, code.gathered(bitmap, b.lshr(small, code.same(5))), small))
+        self._judge(row, number, lambda i: code.at(lists, self._low_bytes(i)))
 
     def _low_bytes(self, i: Any) -> Any:
         b, both = self.b, self.code.at(self.packed, i)
         return b.or_(b.and_(both, I64(0xFF)), b.and_(b.lshr(both, I64(24)), I64(0xFF00)))
 
-    def _mark(self, i: Any, bit: Any) -> None:
-        """One byte a candidate: 1 where the filter lets it pass."""
-        self.code.put(self.found, i, self.b.and_(self.b.trunc(bit, I8), I8(1)))
-
     @contextmanager
-    def _marked(self) -> Iterator[Any]:
-        """A loop over the candidates that are marked, eight bytes at a glance."""
+    def _each_group(self) -> Iterator[tuple[Any, Any]]:
+        """A loop over the block, `LANES` candidates at a time: the number of the group and of its first candidate."""
+        with self.code.each(I64(0), self.b.udiv(self.rounded, I64(LANES))) as group:
+            yield group, self.b.mul(group, I64(LANES))
+
+    def _mark(self, group: Any, bits: Any) -> None:
+        """One bit a candidate: 1 where the filter lets it pass."""
+        self.code.put(self.marks, group, self.code.low_bits(bits))
+
+    def _gathered(self) -> Any:
+        """Put the numbers of the candidates that are marked into `finds`; how many they are."""
         b, code = self.b, self.code
-        with code.each(I64(0), b.lshr(self.rounded, I64(3))) as group:
-            head, body, over = (b.append_basic_block(n) for n in ("marks", "marked", "over"))
-            marks, entry = code.at(self.found, group), b.block
-            b.branch(head)
-            b.position_at_end(head)
-            left = b.phi(I64)
-            left.add_incoming(marks, entry)
-            b.cbranch(b.icmp_unsigned("!=", left, I64(0)), body, over)
-            b.position_at_end(body)
-            yield b.add(b.shl(group, I64(3)), b.lshr(b.cttz(left, I1(1)), I64(3)))
-            left.add_incoming(b.and_(left, b.sub(left, I64(1))), b.block)
-            b.branch(head)
-            b.position_at_end(over)
+        found = code.counter()
+        with code.each(I64(0), b.udiv(self.rounded, I64(_GLANCE))) as word:
+            start = b.mul(word, I64(_GLANCE))
+            missing = b.sub(I64(_GLANCE), b.sub(self.p["n"], start))
+            # What is marked beyond the block's end counts for nothing.
+            beyond = b.select(b.icmp_signed(">", missing, I64(0)), missing, I64(0))
+            marks = b.and_(code.at(self.marks, word), b.lshr(I64(-1), beyond))
+            places, left = code.pointer(self.finds, found.value), marks
+            for turn in range(_USUAL):
+                code.put(places, I64(turn), b.add(start, b.cttz(left, I1(0))))
+                left = b.and_(left, b.sub(left, I64(1)))
+            with b.if_then(b.icmp_unsigned("!=", left, I64(0)), likely=False):
+                self._gather_more(b.add(found.value, I64(_USUAL)), start, left)
+            found.add(b.ctpop(marks))
+        return found.value
+
+    def _gather_more(self, first: Any, start: Any, marks: Any) -> None:
+        b = self.b
+        entry, body, over = b.block, b.append_basic_block("more"), b.append_basic_block("gathered")
+        b.branch(body)
+        b.position_at_end(body)
+        place, left = b.phi(I64), b.phi(I64)
+        self.code.put(self.finds, place, b.add(start, b.cttz(left, I1(0))))
+        rest = b.and_(left, b.sub(left, I64(1)))
+        for phi, begin, then in ((place, first, b.add(place, I64(1))), (left, marks, rest)):
+            phi.add_incoming(begin, entry)
+            phi.add_incoming(then, body)
+        b.cbranch(b.icmp_unsigned("!=", rest, I64(0)), body, over)
+        b.position_at_end(over)
 
     def _listed(self, fingerprint: Any) -> Any:
         """The list of *fingerprint*, 0 if the table lacks it: linear probing from its top bits, at most to the next empty pair."""
@@ -167,13 +189,23 @@ class _Scan:
         b.position_at_end(over)
         return code.at(p["table"], b.add(at, I64(1)))
 
-    def _judge(self, row: Any, number: Any, i: Any, chosen: Any) -> None:
-        b = self.b
-        with b.if_then(b.icmp_unsigned("!=", chosen, I64(0)), likely=False):
-            on = b.append_basic_block("on")
-            no_room = b.call(self.verdict, [self.parameters, row, number, i, chosen])
-            b.cbranch(b.icmp_unsigned("!=", no_room, I1(0)), self.full, on)
-            b.position_at_end(on)
+    def _judge(self, row: Any, number: Any, listed: Callable[[Any], Any]) -> None:
+        """Have the marked candidates judged for which *listed* finds a list."""
+        b, code = self.b, self.code
+        marked, found = self._gathered(), code.counter()
+        with code.each(I64(0), marked) as turn:
+            i = code.at(self.finds, turn)
+            chosen = listed(i)
+            found.put_if(self.finds, b.or_(b.shl(chosen, I64(FIND_BITS)), i), b.icmp_unsigned("!=", chosen, I64(0)))
+        on = b.append_basic_block("on")
+        no_room = b.call(self.verdict, [self.parameters, row, number, self.finds, found.value])
+        b.cbranch(no_room, self.full, on)
+        b.position_at_end(on)
+
+
+def _bit(code: Code, halves: Any, numbers: Any) -> Any:
+    """The bits of *halves* whose numbers are the lowest five bits of *numbers*, lane by lane."""
+    return code.b.lshr(halves, code.b.and_(numbers, code.same(31)))
 
 
 def _asked(b: ir.IRBuilder, probes: Any, bit: Any) -> Any:

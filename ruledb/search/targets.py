@@ -7,7 +7,7 @@ live, a bitmap. What a probe leaves out (further registers, upper halves, flags)
 `verdict` or by `Targets.agreeing`: a probe may find too much, never too little.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,15 +17,18 @@ import numpy.typing as npt
 from ruledb.machine.instruction import Instruction
 from ruledb.machine.registers import FLAG_SHIFT, N_LANES, lane_bits
 from ruledb.machine.states import Flags, Words
-from ruledb.search.layout import ALONE, CACHE_LINE, COST_GUARD, LOW8, N_FILTER_BIT, cost_word, mask_word
+from ruledb.search.layout import ALONE, COST_GUARD, ENTRY, HEAD, LOW8, N_FILTER_BIT, cost_word, mask_word
 from ruledb.search.level import mix
-from ruledb.search.states import N_FINGERPRINT
+from ruledb.search.loops import ROW
+from ruledb.search.states import N_FINGERPRINT, N_SIGN
 
 __all__ = ["LESS_ONE", "Table", "Target", "Targets", "live_bits", "low_bytes"]
 
 Index = npt.NDArray[np.intp]
 LESS_ONE = cost_word(1, 1, 1)
 _N_SMALL = 1 << 16
+_FILTER_BITS = 17
+"""At most so many bits number the filter's words: half a megabyte stays in the second-level cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +74,9 @@ class Table:
     Attributes:
         keys, owners: Fingerprints, sorted, and the class of each; a probe for low bytes has the key ``slot << 16 | bytes``.
         pairs, shift: Open-addressed hash table of pairs (fingerprint, list). *filter*, *filter_shift*: its bit filter.
-        low8: ``uint64[slots, 1024]``, bit v of row s: some class has the packed low bytes v in slot s.
+        low8: ``uint32[slots, 2048]``, bit v of row s: some class has the packed low bytes v in slot s.
         low8_lists: ``uint64[slots, 65536]``: their lists.
-        lists: For each list, at the place that names it, its length and then its classes; 0 names the empty list.
+        lists: Lists as `layout.PARAMETERS` has them, each at the place that names it; 0 names the empty list.
         probes: For each slot, which probes some class asks of a result in it.
 
     """
@@ -82,9 +85,9 @@ class Table:
     owners: Index
     pairs: Words
     shift: int
-    filter: Words
+    filter: npt.NDArray[np.uint32]
     filter_shift: int
-    low8: Words
+    low8: npt.NDArray[np.uint32]
     low8_lists: Words
     lists: Words
     probes: tuple[int, ...]
@@ -103,9 +106,9 @@ class Targets:
 
     """
 
-    def __init__(self, targets: Sequence[Target], families: Sequence[int], values: Words, flags: Flags, keys: Sequence[int]) -> None:
-        """*values* ``uint64[slots, states, T]``, *flags* ``uint8[states, T]`` of each target; *keys*: the fingerprint key of each slot."""
-        self.targets, self.keys = tuple(targets), tuple(keys)
+    def __init__(self, targets: Sequence[Target], families: Sequence[int], values: Words, flags: Flags, keys: Words) -> None:
+        """*values* ``uint64[slots, states, T]``, *flags* ``uint8[states, T]`` of each target; *keys*: see `layout.PARAMETERS`."""
+        self.targets, self.keys = tuple(targets), keys
         self.target_costs = np.array([t.cost for t in targets], np.uint64).reshape(len(targets), 3)
         slots = {f: s for s, f in enumerate(families)}
         # A register that the pattern leaves alone is never written by a candidate: nothing to compare.
@@ -131,14 +134,35 @@ class Targets:
 
     @cached_property
     def records(self) -> Words:
-        """``uint64[C, words]``: the classes as the compiled `verdict` reads them."""
-        n_slots, n_states, n = self.values.shape
-        head = [self.forbidden, self.costs + np.uint64(COST_GUARD - LESS_ONE), self.live_flags.astype(np.uint64)]
-        wanted = np.concatenate([self.values, self.flags[None].astype(np.uint64)], axis=0).transpose(2, 1, 0)
+        """``uint64[C, states, 8]``: the classes as the compiled `verdict` reads them."""
+        rows = _rows(self.values, self.flags)
         # The fingerprint states come last: there, what is looked at mostly agrees.
-        columns = [np.stack(head, axis=1), self.live.T, np.roll(wanted, -N_FINGERPRINT, axis=1).reshape(n, n_states * (n_slots + 1))]
-        n_words = sum(c.shape[1] for c in columns)
-        return np.concatenate([*columns, np.zeros((n, -n_words % CACHE_LINE), np.uint64)], axis=1)
+        return np.ascontiguousarray(np.roll(rows.transpose(2, 1, 0), -N_FINGERPRINT, axis=1))
+
+    @cached_property
+    def dearest(self) -> Words:
+        """``uint64[C]``: the costs as the compiled `verdict` compares them."""
+        return self.costs + np.uint64(COST_GUARD - LESS_ONE)
+
+    @cached_property
+    def kinds(self) -> tuple[Words, Words, Index]:
+        """``uint64[kinds, 8]``, a row of live bits of each; ``uint64[kinds]``, what it forbids; and for each class its kind."""
+        live = _rows(self.live, self.live_flags)
+        described = np.concatenate([live, self.forbidden[None]])
+        first, kinds = _distinct(described)
+        return np.ascontiguousarray(live[:, first].T), self.forbidden[first], kinds
+
+    @cached_property
+    def signed(self) -> Words:
+        """``uint64[kinds, 4]``: where the live lanes of each kind are in a sign."""
+        return _halves(self.kinds[0], _whole)
+
+    @cached_property
+    def entries(self) -> Words:
+        """``uint64[C, 5]``: what a list says of each class (`layout.ENTRY`)."""
+        numbers = np.arange(self.n, dtype=np.uint64) | self.kinds[2].astype(np.uint64) << np.uint64(32)
+        first, second = (_rows(self.values[:, k], self.flags[k]).T for k in range(N_FINGERPRINT, N_FINGERPRINT + N_SIGN))
+        return np.concatenate([numbers[:, None], _signs(first, second)], axis=1)
 
     def _packed(self, slot: int) -> Words:
         low = self.values[slot, 0] & np.uint64(0xFFFFFFFF)
@@ -159,7 +183,7 @@ class Targets:
 
     def table(self, active: npt.NDArray[np.bool_]) -> Table:
         """The tables of the *active* classes."""
-        n_slots = len(self.keys)
+        n_slots = self.live.shape[0]
         prints = [mix(self._packed(s), self.keys[s]) for s in range(n_slots)]
         count = self.is_wide.sum(axis=0)
         first = np.argmax(self.is_wide, axis=0)
@@ -184,8 +208,23 @@ class Targets:
                 owners.append(narrow)
                 probes[slot] |= LOW8
         all_keys, all_owners = np.concatenate(keys), np.concatenate(owners)
-        order = np.argsort(all_keys, kind="stable")
-        return _table(all_keys[order], all_owners[order], tuple(probes))
+        order = np.lexsort((self.kinds[2][all_owners], all_keys))
+        return self._table(all_keys[order], all_owners[order], tuple(probes))
+
+    def _table(self, keys: Words, owners: Index, probes: tuple[int, ...]) -> Table:
+        """Hash table, filter, bitmap and lists over the sorted *keys*."""
+        distinct, start, amount = np.unique(keys, return_index=True, return_counts=True)
+        places, lists = _lists(self.entries[owners], self.forbidden[owners], start, amount)
+        n_slots = len(probes)
+        n_small = int(np.searchsorted(distinct, np.uint64(n_slots << 16)))
+        low8_lists = np.zeros(n_slots * _N_SMALL, np.uint64)
+        low8_lists[distinct[:n_small]] = places[:n_small]
+        low8 = np.packbits(low8_lists != 0, bitorder="little").view(np.uint32)
+        large = distinct[n_small:]
+        return Table(
+            keys, owners, *_pairs(large, places[n_small:]), *_filter(large), low8.reshape(n_slots, _N_SMALL // 32),
+            low8_lists.reshape(n_slots, _N_SMALL), lists, probes,
+        )  # fmt: skip
 
     def agreeing(self, values: Words, flags: Flags, pairs: tuple[Index, Index], *, with_flags: bool = True) -> npt.NDArray[np.bool_]:
         """
@@ -201,7 +240,7 @@ class Targets:
         for k in range(flags.shape[0]):
             i, c = result[alive], chosen[alive]
             same = ((flags[k, i] ^ self.flags[k, c]) & self.live_flags[c]) == 0 if with_flags else np.ones(i.shape, bool)
-            for slot in range(len(self.keys)):
+            for slot in range(self.live.shape[0]):
                 same &= ((values[slot, k, i] ^ self.values[slot, k, c]) & self.live[slot, c]) == 0
             alive = alive[same]
         agreed = np.zeros(result.shape[0], bool)
@@ -224,37 +263,71 @@ def _distinct(columns: Words) -> tuple[Index, Index]:
     return first.astype(np.intp), kinds.ravel().astype(np.intp)
 
 
-def _lists(keys: Words, owners: Index) -> tuple[Words, Words, Words]:
-    """The distinct *keys*, the place of each one's list, and the lists one behind the other."""
-    distinct, start, amount = np.unique(keys, return_index=True, return_counts=True)
-    places = 1 + start + np.arange(distinct.size)
-    lists = np.zeros(1 + keys.size + distinct.size, np.uint64)
-    lists[places] = amount
-    lists[1 + np.arange(keys.size) + np.repeat(np.arange(1, distinct.size + 1), amount)] = owners
-    return distinct, places.astype(np.uint64), lists
+def _rows(values: Words, flags: Flags) -> Words:
+    """``uint64[8, …]`` of values ``[slots, …]`` and flags ``[…]``."""
+    rows = np.zeros((ROW, *flags.shape), np.uint64)
+    rows[: values.shape[0]], rows[-1] = values, flags
+    return rows
 
 
-def _table(keys: Words, owners: Index, probes: tuple[int, ...]) -> Table:
-    """Build hash table, filter and bitmap over the sorted *keys*."""
-    distinct, places, lists = _lists(keys, owners)
-    n_slots = len(probes)
-    n_small = int(np.searchsorted(distinct, np.uint64(n_slots << 16)))
-    small, large = distinct[:n_small], distinct[n_small:]
-    low8_lists = np.zeros(n_slots * _N_SMALL, np.uint64)
-    low8_lists[small] = places[:n_small]
-    low8 = np.packbits(low8_lists != 0, bitorder="little").view(np.uint64)
-    bits = max(10, int(large.size * 2).bit_length())
-    pairs = np.zeros(((1 << bits) + large.size + 1, 2), np.uint64)
+def _signs(first: Words, second: Words) -> Words:
+    """``uint64[n, 4]``: of rows ``uint64[n, 8]`` on the states of the sign, what `loops.Code.digest` makes of them."""
+
+    def folded(lane: Words) -> Words:
+        """Eight bits of a lane of sixteen or thirty-two."""
+        lane = lane ^ lane >> np.uint64(16)
+        byte: Words = (lane ^ lane >> np.uint64(8)) & np.uint64(0xFF)
+        return byte
+
+    other = _halves(second, folded)
+    turned = (other << np.uint64(4)) & np.uint64(0xF0F0F0F0F0F0F0F0) | (other >> np.uint64(4)) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    # A mask of live flags holds for flags that stay where they are.
+    turned[:, -1] = turned[:, -1] & np.uint64(0xFFFFFFFF) | other[:, -1] & np.uint64(0xFFFFFFFF00000000)
+    return _halves(first, folded) ^ turned
+
+
+def _whole(lane: Words) -> Words:
+    """Eight bits where a lane's bits are live, all or none."""
+    return np.where(lane != 0, np.uint64(0xFF), np.uint64(0))
+
+
+def _halves(rows: Words, fold: Callable[[Words], Words]) -> Words:
+    """``uint64[n, 4]``: of rows ``uint64[n, 8]`` 32 bits a word, eight of each lane; the two upper ones go through *fold*."""
+    low, middle, high = rows & np.uint64(0xFFFF), rows >> np.uint64(16) & np.uint64(0xFFFF), rows >> np.uint64(32)
+    words = low | fold(middle) << np.uint64(16) | fold(high) << np.uint64(24)
+    halves: Words = np.ascontiguousarray(words.astype(np.uint32)).view(np.uint64)
+    return halves
+
+
+def _lists(entries: Words, forbidden: Words, start: Index, amount: Index) -> tuple[Words, Words]:
+    """Lists of *amount* entries each, from *start* on, one behind the other: the place of each, and all of them."""
+    ordinal = np.arange(start.size)
+    places = 1 + ENTRY * start + len(HEAD) * ordinal
+    lists = np.zeros(1 + entries.size + len(HEAD) * start.size, np.uint64)
+    at = 1 + ENTRY * np.arange(entries.shape[0]) + np.repeat(len(HEAD) * (ordinal + 1), amount)
+    lists[at[:, None] + np.arange(ENTRY)] = entries
+    if start.size:
+        lists[places] = amount
+        lists[places + 1] = np.bitwise_and.reduceat(forbidden, start)
+    return places.astype(np.uint64), lists
+
+
+def _pairs(keys: Words, places: Words) -> tuple[Words, int]:
+    """The hash table of the distinct, sorted *keys*, and its shift."""
+    bits = max(10, int(keys.size * 2).bit_length())
+    pairs = np.zeros(((1 << bits) + keys.size + 1, 2), np.uint64)
     # Keys ascend, and so do their home places: each goes to its own or the next free one behind the last.
-    home = (large >> np.uint64(64 - bits)).astype(np.int64)
-    ordinal = np.arange(large.size)
+    home = (keys >> np.uint64(64 - bits)).astype(np.int64)
+    ordinal = np.arange(keys.size)
     at = np.maximum.accumulate(home - ordinal) + ordinal
-    pairs[at, 0], pairs[at, 1] = large, places[n_small:]
-    filter_bits = min(17, max(10, int(large.size // 4).bit_length()))
-    filter_words = np.zeros(1 << filter_bits, np.uint64)
-    marks = [np.uint64(1) << (large >> np.uint64(n) & np.uint64(63)) for n in N_FILTER_BIT]
-    np.bitwise_or.at(filter_words, (large >> np.uint64(64 - filter_bits)).astype(np.intp), marks[0] | marks[1])
-    return Table(
-        keys, owners, pairs.ravel(), 64 - bits, filter_words, 64 - filter_bits, low8.reshape(n_slots, 1024),
-        low8_lists.reshape(n_slots, _N_SMALL), lists, probes,
-    )  # fmt: skip
+    pairs[at, 0], pairs[at, 1] = keys, places
+    return pairs.ravel(), 64 - bits
+
+
+def _filter(keys: Words) -> tuple[npt.NDArray[np.uint32], int]:
+    """Two bits for each of *keys* in one 32-bit word; and the shift of a key's upper half to the word's number."""
+    bits = min(_FILTER_BITS, max(10, int(keys.size).bit_length()))
+    words, upper = np.zeros(1 << bits, np.uint32), (keys >> np.uint64(32)).astype(np.uint32)
+    marks = [np.uint32(1) << (upper >> np.uint32(n) & np.uint32(31)) for n in N_FILTER_BIT]
+    np.bitwise_or.at(words, upper >> np.uint32(32 - bits), marks[0] | marks[1])
+    return words, 32 - bits

@@ -5,6 +5,7 @@ Everything that is not in the table is a barrier with a name (`barrier`). A line
 """
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from ruledb.machine.constant import Constant, Expression, evaluate
 from ruledb.machine.instruction import Imm, Instruction, Label, Mem, Operand, Other
@@ -139,6 +140,7 @@ def bind(instruction: Instruction) -> Bound:
     return bound
 
 
+@lru_cache(maxsize=1 << 16)
 def features(instruction: Instruction) -> frozenset[str]:
     """
     What a modelled *instruction* has beyond registers and flags: ``memory``, ``stack``, ``division``, ``branch``, ``rip``, and the

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from pysmt.environment import Environment
 from pysmt.fnode import FNode
@@ -273,6 +274,7 @@ def run(
     return writer.state
 
 
+@lru_cache(maxsize=1 << 16)
 def reads_and_writes(instruction: Instruction) -> tuple[int, int, int]:
     """
     Location masks of what *instruction* reads, may write, and must write (kills).

@@ -115,6 +115,8 @@ class ProofRow(Base):
     opinions: Mapped[list[list[Any]]] = mapped_column(JSON)
     limit_ms: Mapped[int]
     ms: Mapped[float] = mapped_column(Float)
+    policy: Mapped[str] = mapped_column(String(16))
+    assumes: Mapped[list[str]] = mapped_column(JSON)
     semantics: Mapped[str] = mapped_column(String(32))
 
 

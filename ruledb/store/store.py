@@ -55,7 +55,10 @@ class PendingTarget:
 
 @dataclass(frozen=True, slots=True)
 class StoredProof:
-    """A verdict to be kept: ``proved``, ``refuted`` or ``unknown``; *example* (inputs, locations, confirmed) where there is one."""
+    """
+    A verdict to be kept: ``proved``, ``refuted`` or ``unknown``; *example* (inputs, locations, confirmed) where there is one. What is
+    proved with memory holds under *policy* and what it *assumes*.
+    """
 
     pattern: str
     replacement: str
@@ -67,6 +70,8 @@ class StoredProof:
     limit_ms: int
     ms: float
     example: tuple[dict[str, int], int, bool] | None = None
+    policy: str = "none"
+    assumes: tuple[str, ...] = ()
 
     @property
     def query(self) -> str:
@@ -238,6 +243,8 @@ class Store:
                         tuple(Proof(*p) for p in row.opinions),
                         row.limit_ms,
                         row.ms,
+                        policy=row.policy,
+                        assumes=tuple(row.assumes),
                     )
         return found
 
@@ -262,6 +269,8 @@ class Store:
             opinions=_proof_list(proof.opinions),
             limit_ms=proof.limit_ms,
             ms=proof.ms,
+            policy=proof.policy,
+            assumes=list(proof.assumes),
             semantics=self.semantics,
         )
         session.add(row)

@@ -125,7 +125,15 @@ def test_a_window_may_come_from_standard_input(ruledb):
         (("add eax, 1",), 0, "improved", ["inc eax"]),
         (("mov eax, 0", "--live-flags", "CF", "--length", "1"), 0, "optimal", None),
         (("mov rax, rax",), 0, "improved", []),
-        (("mov eax, [rbx]",), 3, "unsupported", None),
+        (("push rax",), 3, "unsupported", None),
+        (("lea eax, [rip+0x1000]",), 3, "unsupported", None),
+        (("mov eax, [rbx]; mov ecx, eax", "--live-out", "rcx"), 0, "improved", ["mov ecx, dword ptr [rbx]"]),
+        (
+            ("test eax, eax; sete al; movzx eax, al; test eax, eax; jne there", "--live-out", "rbx"),
+            0,
+            "improved",
+            ["and eax, eax", "jbe there"],
+        ),
         (("imul eax, ebx, 77; add eax, ecx", "--timeout", "0"), 3, "gave-up", None),
     ],
 )

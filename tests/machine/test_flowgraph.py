@@ -88,7 +88,7 @@ def test_random_programs_have_the_liveness_of_plain_loops(tmp_path, seed):
         require_equal(program, abi)
 
 
-@pytest.mark.parametrize("name", ["vm-O0", "sorting-O2", "dynamic-O1", "machine-Os", "floats-O3"])
+@pytest.mark.parametrize("name", ["vm-O0", "sorting-O2", "dynamic-O1", "machine-clang", "bcd-O3"])
 def test_compiled_programs_have_the_liveness_of_plain_loops(name):
     """On compilers' output, too, array code and plain loops agree at every instruction."""
     require_equal(read_program(load(_CORPUS / name)), "sysv")

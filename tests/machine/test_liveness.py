@@ -6,6 +6,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from linked import link
 
 from ruledb.machine import encodings, liveness
 from ruledb.machine.blocks import read_program
@@ -14,24 +15,6 @@ from ruledb.machine.liveness import CALL_READS, EVERYTHING, RETURN_READS, live_o
 from ruledb.machine.registers import ALL_FLAGS, ALL_REGISTERS, mask_text, parse_mask
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
-
-
-def link(folder, code, *flags):
-    """The program of assembly *code*, in which every `function name` … `end name` is a function with a frame."""
-    lines = []
-    for line in code.splitlines():
-        word, _, name = line.strip().partition(" ")
-        match word:
-            case "function":
-                lines += [f".type {name}, @function", f"{name}: .cfi_startproc"]
-            case "end":
-                lines += [".cfi_endproc", f".size {name}, .-{name}"]
-            case _:
-                lines.append(line)
-    source = folder / "a.s"
-    source.write_text(".intel_syntax noprefix\n.globl start\n.text\n" + "\n".join(lines) + '\n.section .note.GNU-stack,""\n')
-    subprocess.run(["gcc", "-nostdlib", *flags, "-Wl,-e,start", "-o", folder / "a", source], check=True)
-    return read_program(load(folder / "a"))
 
 
 def after(program, name, abi="sysv"):

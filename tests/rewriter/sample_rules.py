@@ -12,6 +12,17 @@ def rule(pattern: str, replacement: str, preserves: str, **conditions) -> Rule:
     return Rule(parse_sequence(pattern), parse_sequence(replacement), parse_mask(preserves), (1, 0), (0, 0, 0, 1), **conditions)
 
 
+def strict(pattern: str, replacement: str, preserves: str) -> Rule:
+    """A rule whose replacement performs the accesses of the pattern."""
+    return rule(pattern, replacement, preserves, policy="strict")
+
+
+def forwarding(width: str, register: str) -> Rule:
+    """A slot that was just stored is not loaded again."""
+    pattern = f"mov {width} ptr [r0+c0], {register}; mov {register}, {width} ptr [r0+c0]"
+    return rule(pattern, pattern.partition(";")[0], f"r0 {register} {ALL_FLAGS}", policy="stack", assumes=("stack(r0)",))
+
+
 CLEAR = rule("mov r0d, 0", "xor r0d, r0d", "r0")
 INCREMENT = rule("add r0d, 1", "inc r0d", "r0 PF AF ZF SF OF")
 COMPARE_ZERO = rule("cmp r0d, 0", "test r0d, r0d", "r0 CF PF ZF SF OF")
@@ -41,4 +52,16 @@ RULES = (
     rule("mov r0d, r1d; add r0d, c0", "lea r0d, [r1+c0]", "r0 r1"),
     rule("mov r0, r1; add r0, r2", "lea r0, [r1+r2]", "r0 r1 r2"),
     rule("test r0d, r0d; test r0d, r0d", "test r0d, r0d", f"r0 {ALL_FLAGS}"),
+    strict("mov r0d, dword ptr [r1+c0]; mov r2d, r0d", "mov r2d, dword ptr [r1+c0]", f"r1 r2 {ALL_FLAGS}"),
+    strict("mov eax, dword ptr [r0+c0]; cdqe", "movsxd rax, dword ptr [r0+c0]", f"rax r0 {ALL_FLAGS}"),
+    strict("add r0, r1; movzx r0d, byte ptr [r0]", "movzx r0d, byte ptr [r0+r1*1]", "r0 r1"),
+    strict("add r0, c0; mov r1d, dword ptr [r0]", "mov r1d, dword ptr [r0+c0]", "r1"),
+    strict("lea r0, [r1+c0]; mov r2d, dword ptr [r0]", "mov r2d, dword ptr [r1+c0]", f"r1 r2 {ALL_FLAGS}"),
+    strict("mov r0d, dword ptr [r1+c0]; add r2d, r0d", "add r2d, dword ptr [r1+c0]", f"r1 r2 {ALL_FLAGS}"),
+    strict("add dword ptr [r0+c0], 1", "inc dword ptr [r0+c0]", "r0 PF AF ZF SF OF"),
+    strict("mov r0d, dword ptr [rsp+c0]; mov r1d, r0d", "mov r1d, dword ptr [rsp+c0]", f"r1 {ALL_FLAGS}"),
+    rule("lea r0, [rip+c0]; mov r1, r0", "lea r1, [rip+c0]", f"r1 {ALL_FLAGS}"),
+    strict("lea r0, [rip+c0]; mov r1d, dword ptr [r0+c1]", "mov r1d, dword ptr [rip+(c0+c1)]", f"r1 {ALL_FLAGS}"),
+    forwarding("dword", "r1d"),
+    forwarding("qword", "r1"),
 )

@@ -14,7 +14,7 @@ from ruledb.machine.registers import parse_mask
 def outcome(rules, text, dead=ALL_FLAGS, **index):
     """What is put in place of *text*, or the reason why nothing is; None where no rule matches."""
     match RuleIndex(rules, **index).match(window_of(text, dead)):
-        case Candidate(_, option):
+        case Candidate(option=option):
             return sequence_text(option.after)
         case Refusal(reason):
             return reason
@@ -76,9 +76,10 @@ def test_a_high_byte_that_does_not_exist_refuses():
 
 
 def test_a_longer_replacement_refuses():
-    """Bytes are those of the encodings at the site."""
-    grow = rule("inc r0d", "add r0d, 1", "r0")
-    assert outcome([grow], "inc eax") == "longer"
+    """Bytes are those of the encodings at the site; filler between the instructions is room for more."""
+    grow = rule("inc r0d; inc r0d", "add r0d, 0x1000", "r0")
+    assert outcome([grow], "inc eax; inc eax") == "longer"
+    assert outcome([grow], "inc eax; nop; inc eax") == "add eax, 0x1000"
 
 
 def test_a_replacement_that_saves_nothing_refuses():

@@ -13,7 +13,7 @@ from ruledb.machine.window import Window
 
 def candidate(start, end, saved, digest="a"):
     """A candidate of which only the place and the saving matter."""
-    return Candidate(Window(start, end, (), (), 0), Option(digest, (), (), b"", 0, saved, 0, 0))
+    return Candidate(Window(start, end, (), (), 0), Option(digest, (), (), b"", 0, saved, 0, 0), b"")
 
 
 def total(chosen):

@@ -1,6 +1,7 @@
 """The search finds everything that brute force finds, and nothing else."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pytest
@@ -12,11 +13,13 @@ from ruledb.machine.constant import Symbol
 from ruledb.machine.registers import ALL_FLAGS, FLAG_BIT, FLAGS, N_LANES, RAX, RCX, RDX, RSP, family_mask
 from ruledb.machine.states import States
 from ruledb.proof.prover import written_families
-from ruledb.search import enumerator
+from ruledb.search import enumerator, verdict
 from ruledb.search.alphabet import DEEP_ROWS, ROWS, Row, alphabet
 from ruledb.search.enumerator import Enumeration
 from ruledb.search.evaluate import Evaluator
-from ruledb.search.layout import CLASS, LOW8
+from ruledb.search.kernels import KernelLibrary
+from ruledb.search.layout import LOW8
+from ruledb.search.loops import I1, ROW
 from ruledb.search.states import N_CONSTANTS, UNIVERSES, search_states
 from ruledb.search.targets import Target, Targets, live_bits
 
@@ -185,6 +188,13 @@ def test_a_target_whose_low_bits_are_dead_is_found(library, letters, lanes):
     assert not result.missed
 
 
+def replaced(monkeypatch, name, value):
+    """Another *value* of a property of the targets, which lives as long as they: compiled code holds its address."""
+    kept = cached_property(value)
+    kept.__set_name__(Targets, name)
+    monkeypatch.setattr(Targets, name, kept)
+
+
 def without_pairs(monkeypatch):
     """Tables that ask for no pair."""
     table = Targets.table
@@ -213,7 +223,34 @@ def with_an_empty_filter(monkeypatch):
     monkeypatch.setattr(Targets, "table", lambda self, active: replace(made := table(self, active), filter=np.zeros_like(made.filter)))
 
 
-@pytest.mark.parametrize("mistake", [without_pairs, without_low8, without_flags, with_an_empty_filter])
+def with_heads(value):
+    """Lists whose heads forbid *value*."""
+
+    def mistake(monkeypatch):
+        table = Targets.table
+
+        def changed(self, active):
+            made = table(self, active)
+            places = np.concatenate([made.pairs[1::2], made.low8_lists.ravel()])
+            lists = made.lists.copy()
+            lists[places[places != 0].astype(np.intp) + 1] = value
+            return replace(made, lists=lists)
+
+        monkeypatch.setattr(Targets, "table", changed)
+
+    return mistake
+
+
+def with_signs_of_nothing(monkeypatch):
+    """Entries whose signs are those of no candidate."""
+    entries = Targets.entries.func
+    replaced(monkeypatch, "entries", lambda self: entries(self) ^ np.array([0, *[(1 << 64) - 1] * 4], np.uint64))
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [without_pairs, without_low8, without_flags, with_an_empty_filter, with_heads((1 << 64) - 1), with_signs_of_nothing],
+)
 def test_the_comparison_catches_a_search_that_finds_too_little(library, letters, monkeypatch, mistake):
     """Without one kind of probe something is missed."""
     mistake(monkeypatch)
@@ -225,28 +262,44 @@ def without_the_check_of_flags(monkeypatch):
     monkeypatch.setattr(Targets, "agreeing", lambda _self, _values, _flags, pairs, **_: np.ones(pairs[0].shape[0], bool))
 
 
-def without_live(columns):
-    """Classes that look to the compiled check as if nothing in *columns* of their records were live."""
+def without_live(slots):
+    """Kinds, and the signs that go with them, as if nothing were live in *slots*; the last is that of the flags."""
 
     def mistake(monkeypatch):
-        records = Targets.records.func
-        changed = property(lambda self: np.where(np.isin(np.arange(records(self).shape[1]), columns), np.uint64(0), records(self)))
-        monkeypatch.setattr(Targets, "records", changed)
+        kinds = Targets.kinds.func
+
+        def changed(self):
+            live, forbidden, of = kinds(self)
+            return np.where(np.isin(np.arange(live.shape[1]), slots), np.uint64(0), live), forbidden, of
+
+        replaced(monkeypatch, "kinds", changed)
 
     return mistake
 
 
-HEAD = len(CLASS)
+def without_what_is_forbidden(monkeypatch):
+    """Kinds and lists that forbid nothing."""
+    kinds = Targets.kinds.func
+    replaced(monkeypatch, "kinds", lambda self: (*(made := kinds(self))[:1], np.zeros_like(made[1]), made[2]))
+    with_heads(0)(monkeypatch)
+
+
+def test_each_kind_forbids_what_its_list_does_not(library, letters, monkeypatch):
+    """The heads of lists save work alone: without them nothing wrong is found."""
+    with_heads(0)(monkeypatch)
+    result = compare(library, letters, random_targets(letters, 37, 1), 2)
+    assert not result.wrong
+    assert result.n_found
 
 
 @pytest.mark.parametrize(
     ("mistake", "length"),
     [
         (without_the_check_of_flags, 1),
-        (without_live([CLASS.index("live_flags")]), 1),
-        (without_live([HEAD]), 1),
-        (without_live([HEAD + 1]), 1),
-        (without_live([CLASS.index("forbidden")]), 2),
+        (without_live([ROW - 1]), 1),
+        (without_live([0]), 1),
+        (without_live([1]), 1),
+        (without_what_is_forbidden, 2),
     ],
     ids=["flags alone", "flags", "first register", "second register", "what is forbidden"],
 )
@@ -254,6 +307,12 @@ def test_the_comparison_catches_a_search_that_checks_too_little(library, letters
     """Without one part of the check on all states something wrong is found."""
     mistake(monkeypatch)
     assert compare(library, letters, random_targets(letters, 150 // length**2, 1), length).wrong
+
+
+def test_the_comparison_catches_a_search_that_runs_candidates_on_some_states_alone(letters, monkeypatch):
+    """Fingerprint and sign do not tell apart what the other states do."""
+    monkeypatch.setattr(verdict.Candidate, "agrees", lambda *_: I1(1))
+    assert compare(KernelLibrary(), letters, random_targets(letters, 150, 1), 1).wrong
 
 
 def planted(search, depth, n, seed):
@@ -272,7 +331,7 @@ def planted(search, depth, n, seed):
 
 def full_filter(table):
     """A filter that lets everything pass: each look-up goes to the hash table."""
-    return replace(table, filter=np.full_like(table.filter, (1 << 64) - 1))
+    return replace(table, filter=np.full_like(table.filter, (1 << 32) - 1))
 
 
 def crowded(table):

@@ -8,10 +8,7 @@ from ruledb.search.kernels import form_of
 from ruledb.search.reach import SEARCHED, unsearched
 from ruledb.semantics.symbolic import UnmodelledForm
 
-BEYOND = [
-    "mov eax, dword ptr [rbx]", "mov dword ptr [rbx], eax", "add dword ptr [rbx], 1", "push rax", "pop rax", "leave", "div ecx", "lea rax, [rip+0x4000]",
-    "popcnt eax, ebx",
-]  # fmt: skip
+BEYOND = ["push rax", "pop rax", "leave", "div ecx", "div dword ptr [rbx]", "popcnt eax, ebx", "popcnt eax, dword ptr [rbx]"]
 
 
 @pytest.mark.parametrize("text", BEYOND)
@@ -20,8 +17,15 @@ def test_windows_hold_nothing_that_is_not_searched(text):
     (instruction,) = code(text)
     assert unsearched(instruction)
     assert not is_usable(instruction)
-    assert is_usable(code("add eax, ebx")[0])
-    assert not SEARCHED
+    assert {"memory", "rip", "branch"} == SEARCHED
+    for known in ("add eax, ebx", "add eax, dword ptr [rbx]", "add dword ptr [rsp+8], 1", "lea rax, [rip+0x4000]", "jne L"):
+        assert is_usable(seq(known)[0])
+
+
+@pytest.mark.parametrize("text", ["add rsp, 8", "lea rax, [rsp+8]", "mov rsp, rbp", "mov qword ptr [rsp], rsp"])
+def test_rsp_addresses_memory_and_nothing_else(text):
+    """A window may address memory from rsp, but neither read nor write it otherwise."""
+    assert not is_usable(code(text)[0])
 
 
 @pytest.mark.parametrize("text", ["mov eax, dword ptr [rbx]", "mov dword ptr [rbx], eax", "push rax", "div ecx", "jne L"])

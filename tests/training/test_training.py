@@ -12,15 +12,14 @@ from time import monotonic, sleep
 import pytest
 from trainings import FILES, SHAPE, claims, open_store, url_of
 
-from ruledb.campaign import arity_of
+from ruledb.campaign import Form
 from ruledb.cost import size_of, time_of
 from ruledb.machine.canonical import bind, canonicalise, example_families
+from ruledb.machine.policy import read_conditions
 from ruledb.machine.registers import mask_text
 from ruledb.proof.oracle import Oracle
 from ruledb.proof.prover import foreign_writes
-from ruledb.proof.query import build
 from ruledb.proof.replay import replay_rule
-from ruledb.proof.solvers import new_environment
 from ruledb.training import train
 
 
@@ -36,10 +35,10 @@ def test_training_learns_rules(trained):
     assert report.as_json()["candidates_per_second"] > 0
     totals = store.totals()
     assert (report.windows, report.targets) == (totals["windows"], totals["targets"])
-    assert all(arity_of(t.text) > SHAPE["registers"] for t in store.pending(range(1, 7)))
+    assert all(Form.of(t.text).arity > SHAPE["registers"] for t in store.pending(range(1, 7)))
 
 
-def test_every_rule_is_proved_twice_seen_and_cheaper(trained):
+def test_every_rule_is_proved_twice_seen_and_cheaper(trained, prover):
     """Two opinions, a place where the pattern was seen, uses, and a saving by one of the models, canonical both ways."""
     oracle = Oracle()
     for rule in trained[0].rules():
@@ -52,8 +51,9 @@ def test_every_rule_is_proved_twice_seen_and_cheaper(trained):
         assert rule.size > (0, 0) or rule.time > (0, 0, 0, 0)
         assert foreign_writes(rule.pattern, rule.replacement) == 0
         assert any(canonicalise(rule.pattern, literal=x).instructions == rule.pattern for x in (False, True))
-        defined = build(new_environment(), rule.pattern, rule.replacement, "functional").defined
-        assert not replay_rule(oracle, rule.pattern, rule.replacement, rule.preserves & defined).differing
+        conditions = read_conditions(rule.policy, rule.assumes)
+        query, _ = prover.query(rule.pattern, rule.replacement, 0, conditions)
+        assert not replay_rule(oracle, rule.pattern, rule.replacement, rule.preserves & query.defined, conditions).differing
 
 
 def test_the_saving_is_that_of_small_constants(trained):
