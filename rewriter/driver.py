@@ -74,7 +74,10 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """One application of a rule, to the bytes up to *end*. *live_out* is what was live behind the window."""
+    """
+    One application of a rule, to the bytes up to *end*. *live_out* is what was live behind the window; *policy*, *assumes* and
+    *march* are the rule's.
+    """
 
     address: int
     end: int
@@ -85,6 +88,9 @@ class Rewrite:
     bytes_saved: int
     instructions_removed: int
     cycles_saved: int
+    policy: str = "none"
+    assumes: tuple[str, ...] = ()
+    march: str = "x86-64"
 
 
 @dataclass(frozen=True)
@@ -401,4 +407,7 @@ def _record(candidate: Candidate, edit: Edit, before: str, after: str) -> Rewrit
         option.bytes_saved,
         len(option.before) - len(option.after),
         option.cycles_saved,
+        option.policy,
+        option.assumes,
+        option.march,
     )

@@ -71,6 +71,8 @@ class Option:
         wants_frame: Whether rbp must hold an address of the stack before the window.
         closing: The closing jump's bytes without its distance, which depends on the place; none where there is no jump.
         relative: The rule, where a rip-relative operand makes the bytes depend on the place.
+        policy: The rule's policy of memory.
+        march: The level of the processor that the rule needs.
 
     """
 
@@ -85,6 +87,13 @@ class Option:
     wants_frame: bool = False
     closing: bytes = b""
     relative: Rule | None = None
+    policy: str = "none"
+    march: str = "x86-64"
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        """What the rule assumes of the place."""
+        return ("stack(rbp)",) if self.wants_frame else ()
 
 
 _DISTANCE_BYTES = {1: 1, 2: 4}
@@ -310,6 +319,8 @@ class RuleIndex:
             wants_frame=bool(bases),
             closing=closing,
             relative=rule if _relative(rule.replacement) else None,
+            policy=rule.policy,
+            march=rule.march,
         )
 
 

@@ -7,7 +7,7 @@ live. A jump or return that moved up to shorter code must still be the same one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,8 @@ from ruledb.machine.canonical import canonicalise, text_digest, to_canonical_mas
 from ruledb.machine.codec import Decoded, Flow, decode
 from ruledb.machine.elf import Image
 from ruledb.machine.instruction import Instruction, sequence_text
-from ruledb.machine.policy import Conditions, read_conditions
-from ruledb.machine.registers import ALL_FLAGS, mask_text, parse_mask
+from ruledb.machine.policy import POLICIES, Conditions, read_conditions
+from ruledb.machine.registers import ALL_FLAGS, VIRTUAL, mask_text, parse_mask
 from ruledb.machine.window import is_filler
 
 __all__ = ["Claim", "Site", "SitesError", "audit", "claim_of", "sites_of"]
@@ -89,13 +89,24 @@ def sites_of(report: Mapping[str, Any]) -> list[Site]:
     merged: list[Site] = []
     # Of changes that end at one place, the last one counts: by then, less may be live.
     for change in sorted(changes, key=lambda c: c.address):
-        last = merged[-1] if merged else None
-        if last is None or change.address >= last.end:
+        if not merged or change.address >= merged[-1].end:
             merged.append(change)
-            continue
-        behind = change if change.end >= last.end else last
-        merged[-1] = Site(last.address, behind.end, behind.live_out, behind.conditions, behind.march)
+        else:
+            merged[-1] = _joined(merged[-1], change)
     return merged
+
+
+def _joined(first: Site, second: Site) -> Site:
+    """Two changes that overlap: what either may assume holds."""
+    behind = second if second.end >= first.end else first
+    one, other = first.conditions, second.conditions
+    conditions = Conditions(
+        max(one.policy, other.policy, key=POLICIES.index),
+        one.bases | other.bases,
+        max(one.private_bytes, other.private_bytes),
+        max(one.dead_bytes, other.dead_bytes),
+    )
+    return Site(first.address, behind.end, behind.live_out, conditions, max(first.march, second.march))
 
 
 def audit(before: Image, after: bytes, sites: Sequence[Site]) -> Iterator[str]:
@@ -129,8 +140,10 @@ def claim_of(before: Image, after: Image, site: Site) -> Claim | str:
     if whole is None:
         return Claim(old, new, site.live_out, site.conditions, site.march)
     instructions = whole.instructions
+    names = {family: VIRTUAL + k for k, family in enumerate(whole.families)}
+    conditions = replace(site.conditions, bases=frozenset(names.get(family, family) for family in site.conditions.bases))
     live = to_canonical_mask(site.live_out, whole, touched_mask(instructions) | ALL_FLAGS)
-    return Claim(instructions[: len(old)], instructions[len(old) :], live, site.conditions, site.march)
+    return Claim(instructions[: len(old)], instructions[len(old) :], live, conditions, site.march)
 
 
 def _straight(code: bytes, address: int) -> tuple[tuple[Instruction, ...], str] | None:
@@ -144,9 +157,15 @@ def _straight(code: bytes, address: int) -> tuple[tuple[Instruction, ...], str] 
         return tuple(d.instruction for d in work), ""
     if ends != work[-1:] or ends[0].flow is Flow.INVALID:
         return None
-    return tuple(d.instruction for d in work[:-1]), _end_text(ends[0])
+    n = len(work) if ends[0].flow is Flow.CONDITIONAL else len(work) - 1
+    return tuple(d.instruction for d in work[:n]), _end_text(ends[0])
 
 
 def _end_text(end: Decoded) -> str:
-    """A transfer of control, wherever it stands and however it is encoded."""
+    """
+    A transfer of control, wherever it stands and however it is encoded; of a conditional jump only where it goes, since the
+    condition is part of the code.
+    """
+    if end.flow is Flow.CONDITIONAL and end.target is not None:
+        return f"{end.flow.name} {end.target:#x}"
     return f"{end.flow.name} {end.instruction.mnemonic} {end.code.hex() if end.target is None else hex(end.target)}"

@@ -8,7 +8,7 @@ from asm import mask
 from ruledb.machine.codec import encode_at
 from ruledb.machine.elf import Image, Segment
 from ruledb.machine.instruction import parse_sequence, sequence_text
-from ruledb.machine.policy import STRICT
+from ruledb.machine.policy import STRICT, read_conditions
 from ruledb.sites import Claim, Site, SitesError, audit, claim_of, sites_of
 
 START = 0x1000
@@ -89,6 +89,27 @@ def test_ends_must_be_the_same():
     jump = image_of("mov eax, 0", bytes.fromhex("e900020000"))
     assert isinstance(claim_of(jump, image_of("xor eax, eax", bytes.fromhex("e903020000")), site(10)), Claim)
     assert "0x120a" in str(claim_of(jump, image_of("xor eax, eax", bytes.fromhex("e900020000")), site(10)))
+
+
+def test_conditions_of_jumps_are_code():
+    """A conditional jump at the end is part of the claim; where it goes must stay."""
+    before = image_of("cmp ecx, edx; setl al; test al, al", bytes.fromhex("7520"))
+    after = image_of("cmp ecx, edx", bytes.fromhex("7c25"))
+    claim = claim_of(before, after, site(9))
+    assert isinstance(claim, Claim)
+    assert sequence_text(claim.after) == "cmp r0d, r1d; jl L"
+    assert "ends in CONDITIONAL" in str(claim_of(before, image_of("cmp ecx, edx", bytes.fromhex("7c24")), site(9)))
+
+
+def test_assumptions_follow_names():
+    """What a report says of a register's value is claimed of its canonical name; overlapping changes may assume what either does."""
+    told = [change(START, START + 8) | {"policy": "stack", "assumes": ["stack(rbp)"], "march": "x86-64-v3"}, change(START + 4, START + 7)]
+    (found,) = sites_of({"rewrites": told})
+    code = "mov dword ptr [rbp-8], eax; mov ecx, dword ptr [rbp-8]"
+    claim = claim_of(image_of(code), image_of("mov dword ptr [rbp-8], eax; mov ecx, eax"), replace(found, end=START + 6))
+    assert isinstance(claim, Claim)
+    assert str(claim.conditions) == str(read_conditions("stack", ["stack(r0)"]))
+    assert claim.march == "x86-64-v3"
 
 
 def test_all_instructions_count():

@@ -39,6 +39,9 @@ def test_the_report_has_the_fixed_keys():
         "before": DONE.before,
         "after": DONE.after,
         "live_out": "rax",
+        "policy": "none",
+        "assumes": [],
+        "march": "x86-64",
         "bytes_saved": 6,
         "cycles_saved": 1,
     }
