@@ -77,8 +77,8 @@ class Options:
 @dataclass(frozen=True, slots=True)
 class Rewrite:
     """
-    One application of a rule, to the bytes up to *end*. *live_out* is what was live behind the window; of memory, the rule's *policy*
-    held, and what it *assumes*.
+    One application of a rule, to the bytes up to *end*. *live_out* is what was live behind the window; *policy*, *assumes* and
+    *march* are the rule's.
     """
 
     address: int
@@ -90,8 +90,9 @@ class Rewrite:
     bytes_saved: int
     instructions_removed: int
     cycles_saved: int
-    policy: str
-    assumes: tuple[str, ...]
+    policy: str = "none"
+    assumes: tuple[str, ...] = ()
+    march: str = "x86-64"
 
 
 @dataclass(frozen=True)
@@ -409,5 +410,6 @@ def _record(candidate: Candidate, edit: Edit, before: str, after: str) -> Rewrit
         len(option.before) - len(option.after),
         option.cycles_saved,
         option.policy,
-        ("stack(rbp)",) if option.wants_frame else (),
+        option.assumes,
+        option.march,
     )

@@ -193,6 +193,7 @@ class RuleIndex:
             closing=closing,
             relative=rule if relative_operands(rule.replacement) else None,
             policy=rule.policy,
+            march=rule.march,
         )
 
 

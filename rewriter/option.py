@@ -49,6 +49,7 @@ class Option:
         closing: The closing jump's bytes without its distance, which depends on the place; none where there is no jump.
         relative: The rule, where a rip-relative operand makes the bytes depend on the place.
         policy: The rule's memory policy.
+        march: The level of the processor that the rule needs.
 
     """
 
@@ -64,6 +65,12 @@ class Option:
     closing: bytes = b""
     relative: Rule | None = None
     policy: str = "none"
+    march: str = "x86-64"
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        """What the rule assumes of the place."""
+        return ("stack(rbp)",) if self.wants_frame else ()
 
 
 DISTANCE_BYTES = {1: 1, 2: 4}

@@ -27,6 +27,7 @@ def report_json(result: Result, source: str, output: str | None, verified: Mappi
                 "live_out": rewrite.live_out,
                 "policy": rewrite.policy,
                 "assumes": list(rewrite.assumes),
+                "march": rewrite.march,
                 "bytes_saved": rewrite.bytes_saved,
                 "cycles_saved": rewrite.cycles_saved,
             }

@@ -17,7 +17,7 @@ from rewriter.matcher import RuleIndex
 from rewriter.option import LIVE_FLAGS, LIVE_REGISTER, UNFRAMED, Option, Refusal
 from rewriter.outline import Part, equalities
 from ruledb.machine.blocks import Program
-from ruledb.machine.codec import Flow, decode
+from ruledb.machine.codec import Flow
 from ruledb.machine.encodings import Numbers
 from ruledb.machine.listing import FLOWS, Indices, Listing, Marks, spans
 from ruledb.machine.liveness import EVERYTHING, Liveness
@@ -124,7 +124,7 @@ class Scanner:
             if self._shapes[number] >= 0:
                 continue
             self._shapes[number] = 0
-            decoded = next(decode(codes[number])) if is_plain[number] or tables.is_nop[tables.form[number]] else None
+            decoded = listing.encodings.decoded(number) if is_plain[number] or tables.is_nop[tables.form[number]] else None
             if decoded is not None:
                 self._is_filler[number] = is_filler(decoded)
                 may_stand = bool(is_closing[number]) or not is_barrier(decoded)
@@ -181,7 +181,7 @@ class Scanner:
     def _options_of(self, listing: Listing, numbers: tuple[int, ...]) -> Sequence[Option | Refusal]:
         found = self._options.get(numbers)
         if found is None:
-            decoded = [next(decode(listing.encodings.codes[n])) for n in numbers]
+            decoded = [listing.encodings.decoded(n) for n in numbers]
             found = self._options[numbers] = self._index.options(decoded)
         return found
 

@@ -90,20 +90,24 @@ def sites_of(report: Mapping[str, Any]) -> list[Site]:
     merged: list[Site] = []
     # Of changes that end at one place, the last one counts: by then, less may be live.
     for change in sorted(changes, key=lambda c: c.address):
-        last = merged[-1] if merged else None
-        if last is None or change.address >= last.end:
+        if not merged or change.address >= merged[-1].end:
             merged.append(change)
-            continue
-        behind = change if change.end >= last.end else last
-        merged[-1] = Site(last.address, behind.end, behind.live_out, _both(last.conditions, change.conditions), behind.march)
+        else:
+            merged[-1] = _joined(merged[-1], change)
     return merged
 
 
-def _both(one: Conditions, other: Conditions) -> Conditions:
-    """What held for two changes of one place holds for their sum."""
-    policy = max(one.policy, other.policy, key=POLICIES.index)
-    private, dead = (max(getattr(one, name), getattr(other, name)) for name in ("private_bytes", "dead_bytes"))
-    return Conditions(policy, one.bases | other.bases, private, dead)
+def _joined(first: Site, second: Site) -> Site:
+    """Two changes that overlap: what either may assume holds."""
+    behind = second if second.end >= first.end else first
+    one, other = first.conditions, second.conditions
+    conditions = Conditions(
+        max(one.policy, other.policy, key=POLICIES.index),
+        one.bases | other.bases,
+        max(one.private_bytes, other.private_bytes),
+        max(one.dead_bytes, other.dead_bytes),
+    )
+    return Site(first.address, behind.end, behind.live_out, conditions, max(first.march, second.march))
 
 
 def audit(before: Image, after: bytes, sites: Sequence[Site]) -> Iterator[str]:
@@ -138,28 +142,32 @@ def claim_of(before: Image, after: Image, site: Site) -> Claim | str:
         return Claim(old, new, site.live_out, site.conditions, site.march)
     # Of two addresses in the program, the distance is known here.
     instructions = rename(whole.instructions, lambda r: r, lambda c: whole.constants[c.index] if isinstance(c, Symbol) else c)
+    names = {family: VIRTUAL + k for k, family in enumerate(whole.families)}
+    conditions = replace(site.conditions, bases=frozenset(names.get(family, family) for family in site.conditions.bases))
     live = to_canonical_mask(site.live_out, whole, touched_mask(instructions) | ALL_FLAGS)
-    bases = frozenset(VIRTUAL + whole.families.index(b) if b in whole.families else b for b in site.conditions.bases)
-    conditions = replace(site.conditions, bases=bases)
     return Claim(instructions[: len(old)], instructions[len(old) :], live, conditions, site.march)
 
 
 def _straight(code: bytes, address: int) -> tuple[tuple[Instruction, ...], str] | None:
     """
-    The instructions of *code* without filler, up to a transfer of control and with a conditional jump, and that in words; behind it only
-    filler may stand.
+    The instructions of *code* without filler, up to a transfer of control, and that in words; behind it only filler may stand.
     None where it is not so.
     """
     work = [d for d in decode(code, address) if not is_filler(d)]
     ends = [d for d in work if d.flow is not Flow.NEXT]
-    if not ends or (ends == work[-1:] and ends[0].flow is Flow.CONDITIONAL):
-        # A conditional jump is proved along; where it goes must not change.
-        return tuple(d.instruction for d in work), f"a jump to {ends[0].target:#x}" if ends else ""
+    if not ends:
+        return tuple(d.instruction for d in work), ""
     if ends != work[-1:] or ends[0].flow is Flow.INVALID:
         return None
-    return tuple(d.instruction for d in work[:-1]), _end_text(ends[0])
+    n = len(work) if ends[0].flow is Flow.CONDITIONAL else len(work) - 1
+    return tuple(d.instruction for d in work[:n]), _end_text(ends[0])
 
 
 def _end_text(end: Decoded) -> str:
-    """A transfer of control, wherever it stands and however it is encoded."""
+    """
+    A transfer of control, wherever it stands and however it is encoded; of a conditional jump only where it goes, since the
+    condition is part of the code.
+    """
+    if end.flow is Flow.CONDITIONAL and end.target is not None:
+        return f"{end.flow.name} {end.target:#x}"
     return f"{end.flow.name} {end.instruction.mnemonic} {end.code.hex() if end.target is None else hex(end.target)}"

@@ -8,8 +8,7 @@ from asm import mask
 from ruledb.machine.codec import encode_at
 from ruledb.machine.elf import Image, Segment
 from ruledb.machine.instruction import parse_sequence, sequence_text
-from ruledb.machine.policy import STRICT, Conditions
-from ruledb.machine.registers import RBP
+from ruledb.machine.policy import STRICT, read_conditions
 from ruledb.sites import Claim, Site, SitesError, audit, claim_of, sites_of
 
 START = 0x1000
@@ -92,22 +91,32 @@ def test_ends_must_be_the_same():
     assert "0x120a" in str(claim_of(jump, image_of("xor eax, eax", bytes.fromhex("e900020000")), site(10)))
 
 
+def test_conditions_of_jumps_are_code():
+    """A conditional jump at the end is part of the claim; where it goes must stay."""
+    before = image_of("cmp ecx, edx; setl al; test al, al", bytes.fromhex("7520"))
+    after = image_of("cmp ecx, edx", bytes.fromhex("7c25"))
+    claim = claim_of(before, after, site(9))
+    assert isinstance(claim, Claim)
+    assert sequence_text(claim.after) == "cmp r0d, r1d; jl L"
+    assert "ends in CONDITIONAL" in str(claim_of(before, image_of("cmp ecx, edx", bytes.fromhex("7c24")), site(9)))
+
+
+def test_assumptions_follow_names():
+    """What a report says of a register's value is claimed of its canonical name; overlapping changes may assume what either does."""
+    told = [change(START, START + 8) | {"policy": "stack", "assumes": ["stack(rbp)"], "march": "x86-64-v3"}, change(START + 4, START + 7)]
+    (found,) = sites_of({"rewrites": told})
+    code = "mov dword ptr [rbp-8], eax; mov ecx, dword ptr [rbp-8]"
+    claim = claim_of(image_of(code), image_of("mov dword ptr [rbp-8], eax; mov ecx, eax"), replace(found, end=START + 6))
+    assert isinstance(claim, Claim)
+    assert str(claim.conditions) == str(read_conditions("stack", ["stack(r0)"]))
+    assert claim.march == "x86-64-v3"
+
+
 def test_all_instructions_count():
     """What stands in a site's bytes is in the claim, whatever a report says of it."""
     claim = claim_of(image_of("mov eax, 0; inc ecx"), image_of("xor eax, eax; inc ecx; inc ecx"), site(7))
     assert isinstance(claim, Claim)
     assert sequence_text(claim.after) == "xor r0d, r0d; inc r1d; inc r1d"
-
-
-def test_conditions_come_with_the_site():
-    """What a change assumed of rbp is assumed of the canonical register; changes of one place have what either assumed."""
-    told = [change(START, START + 6) | {"policy": "stack", "assumes": ["stack(rbp)"]}, change(START + 3, START + 6) | {"policy": "strict"}]
-    (merged,) = sites_of({"rewrites": told})
-    assert merged.conditions == Conditions("stack", frozenset({RBP}))
-    before = image_of("mov dword ptr [rbp-8], ecx; mov ecx, dword ptr [rbp-8]")
-    claim = claim_of(before, image_of("mov dword ptr [rbp-8], ecx"), replace(merged, live_out=mask("ecx")))
-    assert isinstance(claim, Claim)
-    assert claim.conditions.assumes == ("stack(r0)",)
 
 
 def test_addresses_in_the_program_have_their_distance():
@@ -117,17 +126,3 @@ def test_addresses_in_the_program_have_their_distance():
     assert isinstance(claim, Claim)
     assert sequence_text(claim.after) == "mov r1d, dword ptr [rip+0x2008]"
     assert sequence_text(claim.before).startswith("lea r0, [rip+0x2000]")
-
-
-def test_conditional_jumps_are_part_of_the_claim():
-    """The condition may change with what comes before; where the jump goes may not."""
-    before = image_of("cmp eax, 0", f"je {START + 0x18:#x}")
-    claim = claim_of(before, image_of("test eax, eax", f"je {START + 0x18:#x}"), site(5, "rax"))
-    assert isinstance(claim, Claim)
-    assert sequence_text(claim.before) == "cmp r0d, 0; je L"
-    assert sequence_text(claim.after) == "test r0d, r0d; je L"
-    assert (
-        claim_of(before, image_of("test eax, eax", f"je {START + 0x19:#x}"), site(5))
-        == "ends in a jump to 0x1019 instead of a jump to 0x1018"
-    )
-    assert claim_of(before, image_of("test eax, eax"), site(5)) == "ends in nothing instead of a jump to 0x1018"

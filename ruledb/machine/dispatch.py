@@ -14,8 +14,8 @@ cautious, too few would make it wrong. A comparison that bounds the index is onl
 allows is not understood), and for absolute tables the licence to end where another table starts. A table must hold a target
 within the jump's own function: tables of functions may hold entries that lead elsewhere, and end nobody knows where.
 
-A pointer is, too, what the caller hands over, and whatever a jump goes to once the frame is given back: it leaves the
-function. Pointers lead to what is known to be entered anyway, since a pointer to code stands in data, in relocations or in an
+A pointer is, too, what the caller hands over, and what was made further ahead where the frame is given back before the jump: it
+leaves the function. Pointers lead to what is known to be entered anyway, since a pointer to code stands in data, in relocations or in an
 instruction; there all of them are found. So their jumps hide no entries, though all is live at them.
 """
 
@@ -92,7 +92,7 @@ def jump_of(way: Way) -> Table | Jump:
     value: Sum | None = None
     if isinstance(operand, Register) and operand.width == 64:
         value = value_of(code, last, operand)
-    elif isinstance(operand, Mem) and (address := address_of(code, last, operand)) is not None:
+    elif isinstance(operand, Mem) and operand.width == 64 and (address := address_of(code, last, operand)) is not None:
         value = Sum(terms=((Load(last, address, _ABSOLUTE, is_signed=False), 1),))
     if value is None:
         return Jump.UNKNOWN
@@ -107,8 +107,6 @@ def jump_of(way: Way) -> Table | Jump:
         case Sum(0, ((Load(_, _, 8, False), 1),)):
             return Jump.POINTER
         case Sum(0, ((Before(), 1),)) if way.from_start or _leaves(code):
-            return Jump.POINTER
-        case Sum(0, ((_, 1),)) if _leaves(code):
             return Jump.POINTER
         case _:
             return Jump.UNKNOWN
@@ -154,8 +152,9 @@ def _bound(stretch: Sequence[Step], index: Unknown) -> int:
 def _is_same(code: Sequence[Decoded], position: int, compared: object, index: Unknown) -> bool:
     """Whether what is *compared* at *position* is the *index* or its lowest bits."""
     match compared, index:
-        case Mem() as place, Load(_, address, n_bytes, False):
-            return 8 * n_bytes == place.width and address_of(code, position, place) == address
+        case Mem() as place, Load(at, address, n_bytes, False):
+            is_kept = not any(d.stores for d in code[position:at])
+            return is_kept and 8 * n_bytes == place.width and address_of(code, position, place) == address
         case Register(width=width, high=False), _ if width >= 32 or (isinstance(index, Low) and index.n_bits <= width):
             # What is compared with 32 bits bounds an index of 64 if the upper ones are clear, as compilers know.
             return low_bits(value_of(code, position, compared), width) == low_bits(Sum(terms=((index, 1),)), width)

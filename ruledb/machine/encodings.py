@@ -15,7 +15,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from ruledb.machine.codec import Effects, Encoding, Flow, encoding_of
+from ruledb.machine.codec import Decoded, Effects, Encoding, Flow, encoding_of
 from ruledb.machine.registers import FLAG_SHIFT
 
 __all__ = ["FLOWS", "Addresses", "Distances", "Encodings", "Indices", "Marks", "Masks", "Numbers", "Tables"]
@@ -102,6 +102,10 @@ class Encodings:
             fields = np.lib.stride_tricks.sliding_window_view(padded, size)[starts[index] + field[index]]
             distances[index] = fields.view(dtype)[:, 0]
         return numbers, distances
+
+    def decoded(self, number: int) -> Decoded:
+        """An instruction of this encoding, at address 0, with a distance of zero."""
+        return Decoded(0, self.codes[number], self.effects[self.form[number]], self._targets[number], self._references[number])
 
     def whole(self, number: int, distance: int) -> bytes:
         """The bytes of an instruction: those of its encoding with its distance."""

@@ -129,6 +129,16 @@ def test_tables_end_at_the_next_one_by_licence_only(tmp_path):
         assert found == expected
 
 
+@pytest.mark.parametrize(("between", "is_licence"), [("", True), ("mov dword ptr [rsi], 9", False), ("mov ecx, 9", True)])
+def test_a_comparison_in_memory_bounds_what_is_not_stored_since(tmp_path, between, is_licence):
+    """In unoptimised code, the index is compared in memory; a store in between may change it."""
+    check = f"cmp dword ptr [rbp-4], 1\n ja more\n {between}\n mov eax, dword ptr [rbp-4]\n jmp [table+rax*8]\nmore: jmp [other+rdi*8]"
+    tables = "table: " + words(8, "one", "two") + "\nother: " + words(8, "three") + END
+    program, at = program_of(tmp_path, check, tables, "-no-pie")
+    found = {name for name, address in at.items() if address in program.fans.of(min(program.fans.block.tolist()))}
+    assert found == ({"one", "two"} if is_licence else {"one", "two", "three"})
+
+
 def test_a_base_within_a_table_does_not_end_it(tmp_path):
     """Where the bound is higher, a table that seems to start within another one does not end that."""
     second = "jmp [table+rsi*8+8]"
@@ -238,6 +248,11 @@ def test_a_base_set_far_away_is_not_known_to_parts(tmp_path):
         ("jmp rdi", True),
         ("push rbx\n mov rbx, rdi\n call g\n mov rax, rbx\n pop rbx\n jmp rax", True),
         ("call g\n jmp rax", False),
+        ("push rbx\n call g\n pop rbx\n jmp rax", True),
+        ("push rbx\n call g\n pop rbx\n sub rax, rdx\n jmp rax", False),
+        ("push rbx\n call g\n pop rbx\n add rax, rdx\n jmp rax", False),
+        ("push rbx\n call g\n pop rbx\n movsxd rcx, dword ptr [rdx+rdi*4]\n sub rdx, rcx\n jmp rdx", False),
+        ("jmp fword ptr [rdi]", False),
         ("push rax\n call g\n jmp rax", False),
         ("call g\n sub rsp, 8\n jmp rax", False),
         ("mov rax, [rdi]\n add rax, 4\n jmp rax", False),

@@ -74,6 +74,46 @@ def test_rewriting_the_output_changes_nothing(rewritten):
         assert again.refused == result.refused
 
 
+CHAINED = """
+    .intel_syntax noprefix
+    .text
+    .globl main
+main:
+    .cfi_startproc
+    mov ecx, edi
+    mov eax, ecx
+    test eax, eax
+    js 1f
+    mov edx, ecx
+    mov edx, 5
+    add eax, edx
+1:  ret
+    .cfi_endproc
+    .size main, .-main
+    .section .note.GNU-stack,"",@progbits
+"""
+
+
+def test_what_a_rewrite_makes_possible_elsewhere_is_found(build):
+    """Where a rewrite stops a register from being read, another pass rewrites the block ahead; then the program is settled."""
+    chain = [
+        rule("mov r0d, r1d; mov r2d, r0d", "mov r2d, r1d", "r1 r2 CF PF AF ZF SF OF"),
+        rule("mov r0d, r1d; mov r0d, c0", "mov r0d, c0", "r0 r1 CF PF AF ZF SF OF"),
+    ]
+    result = rewrite(build(CHAINED, suffix=".s").read_bytes(), chain)
+    assert [r.rule for r in result.rewrites] == [chain[1].digest, chain[0].digest]
+    assert result.passes == 3
+    assert rewrite(result.data, chain).data == result.data
+
+
+def test_what_no_other_block_can_tell_needs_no_other_pass(build):
+    """Where the only rewrite leaves all that its block reads and writes as it was, the first pass is the last."""
+    twice = rule("xor r0d, r0d; xor r0d, r0d", "xor r0d, r0d", "r0 CF PF AF ZF SF OF")
+    result = rewrite(build(CHAINED.replace("mov eax, ecx", "xor eax, eax\n xor eax, eax"), suffix=".s").read_bytes(), [twice])
+    assert (len(result.rewrites), result.passes) == (1, 1)
+    assert rewrite(result.data, [twice]).data == result.data
+
+
 @pytest.mark.parametrize("cost", ["size", "time"])
 def test_two_runs_give_the_same(corpus, cost):
     """The same input gives the same bytes and the same rewrites, whatever the order of the rules."""

@@ -7,8 +7,8 @@ import pytest
 from rewriter.driver import Result, Rewrite
 from rewriter.report import explanation, report_json, table
 
-DONE = Rewrite(0x1139, 0x1143, "ab" * 16, "mov eax, 0; mov ecx, 0", "xor eax, eax; xor ecx, ecx", "rax", 6, 0, 1, "none", ())
-DELETED = Rewrite(0x1200, 0x1203, "cd" * 16, "mov rax, rax", "", "rax CF", 3, 1, 1, "none", ())
+DONE = Rewrite(0x1139, 0x1143, "ab" * 16, "mov eax, 0; mov ecx, 0", "xor eax, eax; xor ecx, ecx", "rax", 6, 0, 1)
+DELETED = Rewrite(0x1200, 0x1203, "cd" * 16, "mov rax, rax", "", "rax CF", 3, 1, 1)
 RESULT = Result(
     b"",
     4000,
@@ -41,6 +41,7 @@ def test_the_report_has_the_fixed_keys():
         "live_out": "rax",
         "policy": "none",
         "assumes": [],
+        "march": "x86-64",
         "bytes_saved": 6,
         "cycles_saved": 1,
     }

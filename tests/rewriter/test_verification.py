@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from sample_rules import RULES, rule
+from sample_rules import RULES, forwarding, rule
 
 from rewriter import verification
 from rewriter.driver import rewrite
@@ -114,3 +114,44 @@ def test_verification_needs_no_option_of_the_working_directory(peephole, program
     (tmp_path / "ruledb" / "__init__.py").write_text("raise SystemExit(0)")
     monkeypatch.chdir(tmp_path)
     assert peephole(program, "--dry-run", "--verify")[0] == 0
+
+
+CLOSED = """
+    .intel_syntax noprefix
+    .globl main
+    .type main, @function
+main:
+    .cfi_startproc
+    push rbp
+    mov rbp, rsp
+    mov dword ptr [rbp-4], edi
+    mov edi, dword ptr [rbp-4]
+    mov ecx, edi
+    cmp ecx, 3
+    setl al
+    movzx eax, al
+    test eax, eax
+    jne 1f
+    mov ecx, 7
+1:  mov eax, ecx
+    pop rbp
+    ret
+    .cfi_endproc
+    .size main, .-main
+    .section .note.GNU-stack,"",@progbits
+"""
+PATTERN = "cmp r0d, c0; setl r1b; movzx r1d, r1b; test r1d, r1d; jne L"
+CHAIN, WRONG = (rule(PATTERN, f"cmp r0d, c0; j{condition} L", "r0", branch=condition) for condition in ("l", "le"))
+
+
+@pytest.mark.parametrize("chain", [CHAIN, WRONG], ids=["right", "wrong"])
+def test_jumps_and_slots_are_proved(build, chain):
+    """A closing jump whose condition changes, and a load from a slot, are proved under what their rules assume; a wrong one is found."""
+    path = build(CLOSED, suffix=".s")
+    result = rewrite(path.read_bytes(), [chain, forwarding("dword", "r1d")])
+    assert {r.policy for r in result.rewrites} == {"none", "stack"}
+    if chain is CHAIN:
+        assert verify(path.read_bytes(), result, "program")["proved"] == 2
+    else:
+        with pytest.raises(VerificationError, match="refuted"):
+            verify(path.read_bytes(), result, "program")
