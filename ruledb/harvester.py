@@ -166,12 +166,10 @@ def _forms(instructions: tuple[Instruction, ...], *, connected: bool) -> tuple[C
     literal = canonicalise(instructions, literal=True)
     if symbolic is None or literal is None:
         return ()
-    if in_memory and not _is_searched(symbolic):
-        return ()
+    if in_memory:
+        forms = [celled(c.instructions) for c in (symbolic, literal)]
+        if forms[0] is None or len(families_in(forms[0].canonical.instructions)) > MAX_FAMILIES:
+            return ()
+        # Displacements alone make no other window: to the search they are gone.
+        return (symbolic, literal) if forms[1] is not None and forms[1].canonical.text != forms[0].canonical.text else (symbolic,)
     return (symbolic, literal) if literal.text != symbolic.text else (symbolic,)
-
-
-def _is_searched(window: Canonical) -> bool:
-    """Whether a search has slots for the registers and places of *window*."""
-    form = celled(window.instructions)
-    return form is not None and len(families_in(form.canonical.instructions)) <= MAX_FAMILIES
