@@ -28,7 +28,7 @@ from ruledb.machine.rulefile import read_rule_file, rule_file_text, rule_from_js
 from ruledb.optimizer import COSTS, Goal, Seen, improve
 from ruledb.parallel import in_order, worker_pool
 from ruledb.progress import stage
-from ruledb.proof.prover import FIRST, SECOND, Prover
+from ruledb.proof.prover import FIRST, SECOND, Prover, Undecided
 from ruledb.proof.query import query_text
 from ruledb.proof.solvers import SOLVERS
 from ruledb.request import RequestError, conditions_of, live_mask, read_window, register_list, unsearchable
@@ -305,12 +305,17 @@ def _proved(given: Sequence[Rule], opinions: tuple[tuple[str, str], tuple[str, s
 def _prove_again(task: tuple[dict[str, Any], tuple[tuple[str, str], tuple[str, str]]]) -> tuple[str, str]:
     data, opinions = task
     rule = rule_from_json(data)
-    prover = Prover((1000, 20000), *opinions)
     try:
         conditions = read_conditions(rule.policy, rule.assumes)
     except ValueError as problem:
         return "refuted", f"{problem}"
-    return verdict_of(prover.prove(rule.pattern, rule.replacement, rule.preserves, plausible=0, conditions=conditions, march=rule.march))
+    first, second = opinions
+    # Each encoding is the whole claim: where the solver cannot decide one, the other alone does.
+    for prover in (Prover((1000, 20000), first, second), Prover((1000, 20000), second, None)):
+        found = prover.prove(rule.pattern, rule.replacement, rule.preserves, plausible=0, conditions=conditions, march=rule.march)
+        if not isinstance(found, Undecided):
+            break
+    return verdict_of(found)
 
 
 def verify_sites(report: Path, solver: str, jobs: int | None) -> dict[str, Any]:
